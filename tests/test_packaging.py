@@ -35,7 +35,7 @@ EXTRAS = {
     "training": ("train", "torch"),
     "tools/collection/ray_cluster.py": ("ray",),
     "tools/documents/community_loaders.py": ("loaders",),
-    "tools/documents/formats/scanned_pages.py": ("ocr",),
+    "tools/documents/formats/pdf_format.py": ("ocr",),
     "tools/search/vectors/embedder.py": ("torch",),
     "tools/tracing/exporter.py": ("otel",),
 }

@@ -18,8 +18,8 @@ from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search import Retriever
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Tracing
-from sleuth.tools.sources.knowledge_graph.lookups import KnowledgeGraph
-from sleuth.tools.sources.question_attributes import Predictor
+from sleuth.tools.sources.knowledge_graph.functions import KnowledgeGraph
+from sleuth.tools.sources.question_attributes.svm import SvmPredictor
 from sleuth.tools.sources.web_pages.page import PageText
 from sleuth.tools.storage import Archive, MemoryTriples, TripleStore
 from sleuth.tools.types import content_hash
@@ -186,7 +186,7 @@ class Services:
     triples: TripleStore = field(default_factory=MemoryTriples)
     thresholds: Mapping[str, Threshold] = field(default_factory=dict)
     graph: KnowledgeGraph | None = None
-    predictor: Predictor | None = None
+    predictor: SvmPredictor | None = None
     checker: EvidenceChecker | None = None
     with_graph: Callable[[Model, str, Embedder | None], Model] = ModelWithGraph
     tracing: Tracing = "off"

@@ -40,8 +40,7 @@ from sleuth.tools.search.vectors.langchain_embedder import LangChainEmbedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.knowledge_graph.backends import open_graph
 from sleuth.tools.sources.question_attributes.svm import find_svm
-from sleuth.tools.sources.web_pages.page import Page
-from sleuth.tools.sources.web_pages.reading import read_pages
+from sleuth.tools.sources.web_pages.page import Page, read_pages
 from sleuth.tools.storage import Listed, MemoryTriples, hold
 from sleuth.tools.tracing.callbacks import check_callbacks
 from sleuth.tools.tracing.exporter import open_tracer

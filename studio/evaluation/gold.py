@@ -12,8 +12,7 @@ from sleuth.studio.simulation.parameters import ROLES
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.search import DocumentReader, Query, Retriever
-from sleuth.tools.sources.web_pages.page import PageText
-from sleuth.tools.sources.web_pages.reading import read_pages
+from sleuth.tools.sources.web_pages.page import PageText, read_pages
 from sleuth.tools.types import Hit, Passage
 
 MAX_PAGES = 32

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
-from sleuth.tools.collection.passage_analysis import PassageAnalyzer
+from sleuth.tools.collection.passage_analysis import PassageAnalyzer, Workers
 from sleuth.tools.documents.corpus import CorpusLine, is_corpus, read_corpus
 from sleuth.tools.documents.file_list import Item
 from sleuth.tools.documents.loading import MAX_SOURCE_BYTES, LoadedDocument
-from sleuth.tools.documents.parallel_reading import Workers, read_ahead
+from sleuth.tools.documents.parallel_reading import read_ahead
 from sleuth.tools.documents.resource_limits import printable
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.storage import Catalogue, Difference, Entry, Stored
@@ -124,7 +124,7 @@ class BatchReader:
         self._analyzer.is_parallel = True
         batch = Batch()
         found: Iterable[LoadedDocument | CorpusLine | DocumentError]
-        for item, loaded in read_ahead(items, self._workers):
+        for item, loaded in read_ahead(items, self._workers.submit, self._workers.count):
             found = [loaded] if loaded else read_corpus(item.path)
             if len(item.source.encode()) > MAX_SOURCE_BYTES:
                 problem = f"its path has more than {MAX_SOURCE_BYTES:,} bytes. Give it a shorter name."

@@ -15,11 +15,11 @@ from sleuth.tools.collection.batch_reader import Batch, BatchReader, UnreadableF
 from sleuth.tools.collection.folder_diff import FolderComparer, FolderDiff
 from sleuth.tools.collection.index_set import IndexSet, OnIndexed
 from sleuth.tools.collection.originals import Originals
-from sleuth.tools.collection.passage_analysis import PassageAnalyzer
+from sleuth.tools.collection.passage_analysis import PassageAnalyzer, Workers
 from sleuth.tools.collection.ray_cluster import RayEmbedder, RayWorkers
 from sleuth.tools.documents.file_list import Item, list_files
 from sleuth.tools.documents.loading import FileReader
-from sleuth.tools.documents.parallel_reading import LocalWorkers, Workers, default_workers
+from sleuth.tools.documents.parallel_reading import LocalWorkers, default_workers
 from sleuth.tools.documents.resource_limits import Bounds
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
 from sleuth.tools.search import (

@@ -17,7 +17,7 @@ from mimetypes import guess_type
 from pathlib import Path
 
 from sleuth.tools.collection.batch_reader import Batch
-from sleuth.tools.documents.loading import FORMATS, WITHOUT_SUFFIX, read_original
+from sleuth.tools.documents.loading import FORMATS, read_original
 from sleuth.tools.errors import DocumentError, StoreError
 from sleuth.tools.storage import Catalogue, Entry, Stored
 
@@ -93,7 +93,7 @@ class Originals:
 def media_type_of(path: Path) -> str:
     """Return the media type of an original file by its name."""
     suffix = path.suffix.lower()
-    known = FORMATS.get(suffix) if suffix else WITHOUT_SUFFIX
+    known = FORMATS.get(suffix)
     return known[0] if known else guess_type(path.name)[0] or "application/octet-stream"
 
 

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
-from sleuth.tools.documents.parallel_reading import Workers
+from sleuth.tools.collection.ray_cluster import RayWorkers
+from sleuth.tools.documents.parallel_reading import LocalWorkers
 from sleuth.tools.documents.worker import WorkerError
 from sleuth.tools.text import KeywordTerms, PassageNames, find_names, find_terms
 from sleuth.tools.text.analysis import Analysis, analyze, parse_names
@@ -21,6 +22,8 @@ _CHUNK = 32
 _MIN_CHARACTERS = 100_000
 """Shorter texts are analyzed in this process: a worker process takes a second to start."""
 
+Workers: TypeAlias = LocalWorkers | RayWorkers
+"""Worker processes of an ingest."""
 _Row = tuple[str, ...]
 _Key = tuple[Analysis, _Row]
 

@@ -81,7 +81,7 @@ def _members(archive: Path, relative: PurePosixPath, loaders: Loaders) -> Iterat
         return
     for name in names:
         suffix = PurePosixPath(name).suffix.lower()
-        is_read = not suffix or suffix in {*FORMATS, *loaders}
+        is_read = suffix in {*FORMATS, *loaders}
         nested = "archives in archives are not read. Unpack it." if suffix == ZIP else NOT_READ
         yield Item(path=archive, document_id=printable(relative, name), member=name, reason="" if is_read else nested)
 
@@ -108,11 +108,11 @@ def _reason(file: Path, loaders: Loaders) -> str:
     """Return the reason to pass over a file in a folder; empty where there is none."""
     if file.name.startswith("."):
         return HIDDEN
-    if file.suffix.lower() in {*FORMATS, *loaders} or is_corpus(file) or is_folder(file):
+    if is_corpus(file) or is_folder(file):
         return ""
-    if not file.suffix:
-        return "" if _is_text(file) else "has no suffix, and is not text."
-    return NOT_READ
+    if not file.suffix and not _is_text(file):
+        return "has no suffix, and is not text."
+    return "" if file.suffix.lower() in {*FORMATS, *loaders} else NOT_READ
 
 
 def _is_text(file: Path) -> bool:

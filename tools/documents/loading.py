@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -18,7 +18,6 @@ from pydantic import TypeAdapter
 from sleuth.tools.documents.chunking import is_markdown, split
 from sleuth.tools.documents.community_loaders import read_with
 from sleuth.tools.documents.formats.archives import ZIP, members_of, read_member
-from sleuth.tools.documents.formats.binary_formats import read_docx, read_pdf
 from sleuth.tools.documents.formats.book_formats import read_eml, read_epub, read_mbox, read_msg, read_notebook
 from sleuth.tools.documents.formats.content import (
     Content,
@@ -33,6 +32,7 @@ from sleuth.tools.documents.formats.content import (
     row_marks,
 )
 from sleuth.tools.documents.formats.office_formats import read_odf, read_pptx, read_rtf, read_xlsx
+from sleuth.tools.documents.formats.pdf_format import read_pdf
 from sleuth.tools.documents.formats.plain_formats import (
     ASCIIDOC_TITLE,
     UNDERLINED,
@@ -43,6 +43,7 @@ from sleuth.tools.documents.formats.plain_formats import (
     read_table,
 )
 from sleuth.tools.documents.formats.tables import repeat_headers
+from sleuth.tools.documents.formats.word_format import read_docx
 from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, is_folder, ordinary_size, printable, within
 from sleuth.tools.documents.worker import Worker, WorkerError
 from sleuth.tools.errors import DocumentError
@@ -67,6 +68,7 @@ Read = Callable[[bytes], Content]
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 _OPEN = "application/vnd.oasis.opendocument"
 FORMATS: dict[str, tuple[str, Read]] = {
+    "": ("text/plain", read_plain),
     ".txt": ("text/plain", read_plain),
     ".md": ("text/markdown", read_markdown),
     ".markdown": ("text/markdown", read_markdown),
@@ -92,7 +94,7 @@ FORMATS: dict[str, tuple[str, Read]] = {
     ".csv": ("text/csv", read_table),
     ".tsv": ("text/tab-separated-values", read_table),
 }
-"""The media type of files with a suffix, and their reader."""
+"""The media type of files with a suffix or without one, and their reader."""
 _CODE = """
 bash c cc clj cpp cs css cxx dart ex exs erl fs go h hh hpp hs java jl js jsx kt less lisp lua m ml nim org php pl pm
 ps1 py pyi r rb rs scala scss sh sql svelte swift tex ts tsx vb vue zig zsh
@@ -102,7 +104,6 @@ SOURCE_CODE = frozenset(f".{name}" for name in _CODE.split())
 FORMATS |= dict.fromkeys(sorted(SOURCE_CODE), ("text/x-source", read_plain))
 _PLAIN = frozenset({"", ".txt", ".md", ".markdown", ".rst", ".adoc", ".asciidoc", ".csv", ".tsv"}) | SOURCE_CODE
 """Suffixes of files that are read without a parser of any size."""
-WITHOUT_SUFFIX: tuple[str, Read] = ("text/plain", read_plain)
 
 
 class PassageSpan(NamedTuple):
@@ -145,7 +146,7 @@ class FileReader:
     def __init__(self, *, loaders: Loaders = NO_LOADERS, bounds: Bounds = BOUNDS) -> None:
         self._loaders = loaders
         self._bounds = bounds
-        self._worker = Worker("file", bounds)
+        self._worker = Worker(f"{__name__}.load_from_json", bounds)
         self._light_files = 0
         self.close = self._worker.close
 
@@ -168,7 +169,7 @@ class FileReader:
         try:
             read = self._worker.call(given, seconds=self._bounds.patience)
         except WorkerError as error:
-            raise DocumentError(f"{printable(path, member)[:MAX_SOURCE_BYTES]}: {self._reason(error)}") from error
+            raise DocumentError(f"{printable(path, member)[:MAX_SOURCE_BYTES]}: {error}. {error.remedy}") from error
         if "error" in read:
             raise DocumentError(read["error"])
         return _DOCUMENT.validate_python(read)
@@ -180,16 +181,6 @@ class FileReader:
         except (DocumentError, OSError):
             return True
         return size == 0 or (size <= LIGHT_BYTES and path.suffix.lower() in _PLAIN - self._loaders.keys())
-
-    def _reason(self, error: WorkerError) -> str:
-        bounds = self._bounds
-        return {
-            "time": f"was given up after {bounds.patience:g} s. Leave it out.",
-            "memory": f"takes more than {bounds.megabytes:,} MB to read. Split it, or raise SLEUTH_FILE_MEGABYTES.",
-            "processor": f"takes more than {bounds.seconds:,} s to read. Split it, or raise SLEUTH_FILE_SECONDS.",
-            "signal": f"crashes the parser ({error.detail}). Save it again, or leave it out.",
-            "exit": f"cannot be read ({error.detail}). Save it again, or leave it out.",
-        }[error.cause]
 
 
 def load(path: Path, member: str = "", *, loaders: Loaders = NO_LOADERS, bounds: Bounds = BOUNDS) -> LoadedDocument:
@@ -211,14 +202,13 @@ def load(path: Path, member: str = "", *, loaders: Loaders = NO_LOADERS, bounds:
     except DocumentError as error:
         raise DocumentError(f"{printable(path, member)[:MAX_SOURCE_BYTES]}: {error}") from error.__cause__
     title = title_from(normalize(content.title or "")) or _title_from_name(within(path, member))
-    found = content.properties
     return LoadedDocument(
         title=title,
         text=text,
         media_type=media_type,
-        author=clean_author(found.author),
-        date=clean_date(found.date) or _modified(path),
-        tags=clean_tags(found.tags),
+        author=clean_author(content.author),
+        date=clean_date(content.date) or _modified(path),
+        tags=clean_tags(content.tags),
         note=content.note,
         spans=tuple(find_spans(text, media_type, marks)),
     )
@@ -244,12 +234,12 @@ def _content(path: Path, member: str, loaders: Loaders, ocr_languages: str) -> t
     if suffix == ZIP and suffix not in loaders:
         members_of(path)
         raise DocumentError("has no files in it. Fill it, or leave it out.")
-    if suffix and suffix not in known and not is_folder(path):
-        raise DocumentError(f"files of this type are not read. Convert it to one of {', '.join(known)}.")
+    if suffix not in known and not is_folder(path):
+        raise DocumentError(f"files of this type are not read. Convert it to one of {', '.join(filter(None, known))}.")
     data = read_original(path, member)  # also for a loader class: its own errors for an unreadable file are poor
     if suffix in loaders:
         return "text/plain", _read_with(loaders[suffix], path, member, data)
-    media_type, reader = FORMATS[suffix] if suffix else WITHOUT_SUFFIX
+    media_type, reader = FORMATS[suffix]
     content = read_pdf(data, ocr_languages) if reader is read_pdf else reader(data)
     if not any(section.text.strip() for section in content.sections):
         raise DocumentError(_reason_for_no_text(media_type, data))
@@ -307,7 +297,8 @@ def _modified(path: Path) -> str:
         return ""
 
 
-def _title_from_name(path: Path) -> str:
+def _title_from_name(path: PurePath) -> str:
     """Return a title from a file's name: `the-old_mill.txt` becomes "The old mill"."""
-    words = title_from(printable(Path(path.stem)).replace("_", " ").replace("-", " ")) or printable(Path(path.name))
+    words = title_from(printable(PurePath(path.stem)).replace("_", " ").replace("-", " "))
+    words = words or printable(PurePath(path.name))
     return words[:1].upper() + words[1:]

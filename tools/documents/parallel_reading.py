@@ -5,10 +5,10 @@ All methods block, except those that return a future: call them in a thread.
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from itertools import islice
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from sleuth.tools.documents.corpus import is_corpus
 from sleuth.tools.documents.file_list import Item
@@ -19,49 +19,22 @@ from sleuth.tools.errors import DocumentError, StoreError
 
 _AHEAD = 2
 """Files that are read or wait to be taken, for each worker."""
+_ANALYSIS = "sleuth.tools.text.analysis.analyze"
 _ANALYSIS_BOUNDS = Bounds(megabytes=1 << 20)
 """No limit of memory: the texts are those of files that were read within limits."""
 
 T = TypeVar("T")
 
 
-class Workers(Protocol):
-    """Worker processes of an ingest."""
-
-    @property
-    def count(self) -> int:
-        """Number of files that are read in parallel."""
-        ...
-
-    def submit(self, item: Item) -> "Future[LoadedDocument]":
-        """Start reading a file; the result raises what `FileReader.read` raises."""
-        ...
-
-    def submit_analysis(self, given: dict[str, Any]) -> "Future[dict[str, Any]]":
-        """Start the analysis of passages; the result raises WorkerError if the process fails."""
-        ...
-
-    def stop(self) -> None:
-        """End the processes that do nothing; the next call starts them again."""
-        ...
-
-    def close(self) -> None:
-        """End the processes for good, also while they work."""
-        ...
-
-
-P = TypeVar("P", FileReader, Worker)
-
-
-class _Pool(Generic[P]):
+class _Pool:
     """Processes that each serve one thread at a time."""
 
-    def __init__(self, processes: list[P], name: str) -> None:
-        self._processes: list[P] = processes
-        self._free: deque[P] = deque(processes)
+    def __init__(self, processes: Sequence[FileReader | Worker], name: str) -> None:
+        self._processes = processes
+        self._free = deque(processes)
         self._threads = ThreadPoolExecutor(len(processes), thread_name_prefix=name)
 
-    def submit(self, call: Callable[[P], T]) -> "Future[T]":
+    def submit(self, call: Callable[[Any], T]) -> "Future[T]":
         try:
             return self._threads.submit(self._run, call)
         except RuntimeError as error:
@@ -77,7 +50,7 @@ class _Pool(Generic[P]):
             process.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _run(self, call: Callable[[P], T]) -> T:
+    def _run(self, call: Callable[[Any], T]) -> T:
         process = self._free.popleft()  # there are as many as threads
         try:
             return call(process)
@@ -91,7 +64,7 @@ class LocalWorkers:
     def __init__(self, make_reader: Callable[[], FileReader], count: int) -> None:
         self.count = count
         self._readers = _Pool([make_reader() for _ in range(count)], "read-files")
-        self._analyzers = _Pool([Worker("analysis", _ANALYSIS_BOUNDS) for _ in range(count)], "analyze-passages")
+        self._analyzers = _Pool([Worker(_ANALYSIS, _ANALYSIS_BOUNDS) for _ in range(count)], "analyze-passages")
 
     def submit(self, item: Item) -> "Future[LoadedDocument]":
         """Start reading a file; the result raises what `FileReader.read` raises."""
@@ -112,8 +85,10 @@ class LocalWorkers:
         self._analyzers.close()
 
 
-def read_ahead(items: Iterable[Item], workers: Workers) -> Iterator[tuple[Item, LoadedDocument | DocumentError | None]]:
-    """Yield files in order with their documents, while the workers read the next ones.
+def read_ahead(
+    items: Iterable[Item], submit: Callable[[Item], "Future[LoadedDocument]"], workers: int
+) -> Iterator[tuple[Item, LoadedDocument | DocumentError | None]]:
+    """Yield files in order with their documents, while as many workers read the next ones.
 
     A file that cannot be read has an error for a document. A corpus has None: it is read by lines.
 
@@ -124,8 +99,8 @@ def read_ahead(items: Iterable[Item], workers: Workers) -> Iterator[tuple[Item, 
     waiting = iter(items)
     try:
         while True:
-            for item in islice(waiting, _AHEAD * workers.count - len(pending)):
-                pending.append((item, None if is_corpus(item.path) else workers.submit(item)))
+            for item in islice(waiting, _AHEAD * workers - len(pending)):
+                pending.append((item, None if is_corpus(item.path) else submit(item)))
             if not pending:
                 return
             item, document = pending.popleft()

@@ -6,7 +6,7 @@ import stat
 import sys
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Literal, TypeVar
+from typing import Literal
 
 from sleuth.tools.errors import DocumentError
 
@@ -50,10 +50,7 @@ def ordinary_size(path: Path) -> int:
     return status.st_size
 
 
-PathT = TypeVar("PathT", bound=PurePath)
-
-
-def within(path: PathT, member: str) -> PathT:
+def within(path: PurePath, member: str) -> PurePath:
     """Return the path of a file in an archive, always below that of the archive; without a name, the path itself."""
     return type(path)(f"{path}/{member}") if member else path
 

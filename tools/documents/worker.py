@@ -19,18 +19,11 @@ import threading
 import time
 from dataclasses import asdict
 from textwrap import shorten
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 from sleuth.tools.documents.resource_limits import Bounds, limit_memory, limit_processor, peak_megabytes
 from sleuth.tools.errors import SleuthError, StoreError
 
-Task = Literal["file", "page", "analysis"]
-
-_TASKS: dict[Task, tuple[str, str]] = {
-    "file": ("sleuth.tools.documents.loading", "load_from_json"),
-    "page": ("sleuth.tools.sources.web_pages.reading", "extract"),
-    "analysis": ("sleuth.tools.text.analysis", "analyze"),
-}
 _OUT_OF_MEMORY = 70
 """Exit status of a worker that reached its memory limit."""
 _FULL_SHARE = 0.25
@@ -39,24 +32,21 @@ _REASON_CHARS = 200
 
 
 class WorkerError(Exception):
-    """The worker ended without a reply.
+    """The worker ended without a reply; the message is the reason, of which the input is the subject."""
 
-    Attributes:
-        cause: the limit that was exceeded, `signal` for a crash, or `exit` for an unhandled exception.
-        detail: the signal's name, or the last line of standard error.
-    """
-
-    def __init__(self, cause: Literal["time", "processor", "memory", "signal", "exit"], detail: str = "") -> None:
-        super().__init__(cause, detail)
-        self.cause = cause
-        self.detail = detail
+    def __init__(self, reason: str, remedy: str) -> None:
+        super().__init__(reason)
+        self.remedy = remedy
 
 
 class Worker:
     """One subprocess at a time, started when it is needed. Methods block: call them in a thread."""
 
-    def __init__(self, task: Task, bounds: Bounds) -> None:
-        """Set the task and the limits of one call: `bounds.seconds` of processor time and `bounds.megabytes`."""
+    def __init__(self, task: str, bounds: Bounds) -> None:
+        """Set the function to call, after the name of its module and a dot, and the limits of one call.
+
+        These are `bounds.seconds` of processor time and `bounds.megabytes`.
+        """
         self.bounds = bounds
         self._task = task
         self._process: subprocess.Popen[bytes] | None = None
@@ -93,7 +83,11 @@ class Worker:
             timer.join()
         if not reply.endswith(b"\n"):  # incomplete: the process has ended
             late = time.monotonic() - start >= seconds
-            error = WorkerError("time") if late else self._cause(process.wait())
+            error = (
+                WorkerError(f"was given up after {seconds:g} s", "Leave it out.")
+                if late
+                else self._error(process.wait())
+            )
             self.stop()
             raise error
         result: dict[str, Any] = json.loads(reply)
@@ -137,17 +131,22 @@ class Worker:
             )
         return self._process
 
-    def _cause(self, status: int) -> WorkerError:
+    def _error(self, status: int) -> WorkerError:
         if status == _OUT_OF_MEMORY:
-            return WorkerError("memory")
+            return WorkerError(
+                f"takes more than {self.bounds.megabytes:,} MB to read", "Split it, or raise SLEUTH_FILE_MEGABYTES."
+            )
         if status == -signal.SIGXCPU:
-            return WorkerError("processor")
+            return WorkerError(
+                f"takes more than {self.bounds.seconds:,} s to read", "Split it, or raise SLEUTH_FILE_SECONDS."
+            )
+        again = "Save it again, or leave it out."
         if status < 0:
-            return WorkerError("signal", signal.Signals(-status).name)
+            return WorkerError(f"crashes the parser ({signal.Signals(-status).name})", again)
         assert self._errors
         self._errors.seek(0)
-        lines = self._errors.read().decode("utf-8", "replace").splitlines()
-        return WorkerError("exit", shorten(lines[-1] if lines else "no reason given", _REASON_CHARS, placeholder=" …"))
+        lines = self._errors.read().decode("utf-8", "replace").splitlines() or ["no reason given"]
+        return WorkerError(f"cannot be read ({shorten(lines[-1], _REASON_CHARS, placeholder=' …')})", again)
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
@@ -156,9 +155,9 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
-def main(task: Task, bounds: Bounds) -> None:
+def main(task: str, bounds: Bounds) -> None:
     """Serve the parent's calls until it closes standard input."""
-    module, name = _TASKS[task]
+    module, _, name = task.rpartition(".")
     function = getattr(importlib.import_module(module), name)
     limit_memory(bounds.megabytes)
     logging.disable()
@@ -182,4 +181,4 @@ def main(task: Task, bounds: Bounds) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Bounds(**json.loads(sys.argv[2])))  # type: ignore[arg-type]
+    main(sys.argv[1], Bounds(**json.loads(sys.argv[2])))

@@ -37,9 +37,8 @@ from sleuth.graphs.evidence.outcomes import stated_answer
 from sleuth.graphs.evidence.text_spans import find_quote
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.errors import BadReply
-from sleuth.tools.sources.web_pages.page import PageText
+from sleuth.tools.sources.web_pages.page import PageText, cell_name
 from sleuth.tools.sources.web_pages.retriever import is_page_table
-from sleuth.tools.sources.web_pages.tables import cell_name
 from sleuth.tools.storage import Archive
 from sleuth.tools.types import Passage
 

@@ -21,7 +21,7 @@ from sleuth.tools.documents.chunking import split
 from sleuth.tools.search import Query, Retriever
 from sleuth.tools.search.search_events import traced_search
 from sleuth.tools.sources.calculator import NotCalculable, calculate
-from sleuth.tools.sources.knowledge_graph.lookups import KnowledgeGraph, look_up
+from sleuth.tools.sources.knowledge_graph.functions import KnowledgeGraph, look_up
 from sleuth.tools.sources.knowledge_graph.rules import NamedEntity, deduplicate, explore
 from sleuth.tools.sources.question_attributes import Domain
 from sleuth.tools.sources.web_pages.page import PageText

@@ -14,9 +14,8 @@ from sleuth.graphs.core.context import Budget
 from sleuth.graphs.methods.hybrid_rag import graph as hybrid_rag
 from sleuth.graphs.methods.hybrid_rag.settings import Rung, Settings
 from sleuth.tools.errors import StoreError
-from sleuth.tools.sources.knowledge_graph.functions import Function, known_functions
-from sleuth.tools.sources.knowledge_graph.local import LocalGraph
-from sleuth.tools.sources.knowledge_graph.lookups import GraphUnavailable
+from sleuth.tools.sources.knowledge_graph.backends import LocalGraph
+from sleuth.tools.sources.knowledge_graph.functions import Function, GraphUnavailable, known_functions
 from sleuth.tools.sources.question_attributes import Attributes, Domain
 from sleuth.tools.sources.web_pages.page import PageText, Table
 from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever

@@ -14,8 +14,7 @@ from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.question_attributes import Attributes
-from sleuth.tools.sources.web_pages.page import Page
-from sleuth.tools.sources.web_pages.reading import read_pages
+from sleuth.tools.sources.web_pages.page import Page, read_pages
 from sleuth.tools.sources.web_pages.retriever import PageRetriever
 
 pytestmark = pytest.mark.integration

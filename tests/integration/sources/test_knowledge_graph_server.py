@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from sleuth.tools.sources.knowledge_graph.backends import MAX_BYTES, open_graph
-from sleuth.tools.sources.knowledge_graph.lookups import look_up
+from sleuth.tools.sources.knowledge_graph.functions import look_up
 
 pytestmark = pytest.mark.integration
 

@@ -7,11 +7,12 @@ import pytest
 
 from sleuth.tools.documents.resource_limits import Bounds
 from sleuth.tools.documents.worker import Worker
-from sleuth.tools.sources.web_pages.page import Page, PageText
-from sleuth.tools.sources.web_pages.reading import (
+from sleuth.tools.sources.web_pages.page import (
     MAX_PAGES,
     MAX_TEXT,
     PAGE_SECONDS,
+    Page,
+    PageText,
     read_page,
     read_pages,
 )
@@ -79,12 +80,12 @@ async def test_a_hostile_page_stays_within_the_limits(name: str) -> None:
 
 async def test_a_page_that_takes_too_long_is_given_up_and_the_next_is_read() -> None:
     slow = Page(html="<table>" + "<tr><td>1<td>2" * 200_000, name="Slow", snippet="Two ran.")
-    worker = Worker("page", Bounds())
+    worker = Worker("sleuth.tools.sources.web_pages.page.extract", Bounds())
     first = await read_page(worker, slow, seconds=0.01)  # in which no process begins
     second = await read_page(worker, Page(html=PAGE), seconds=300)
     worker.stop()
     assert first.text == "Two ran."
-    assert first.warnings == ("Slow: was given up, because it took longer than 0.01 s: its snippet is used instead",)
+    assert first.warnings == ("Slow: was given up, because it takes longer than 0.01 s: its snippet is used instead",)
     assert "Rosa Quill" in second.text
 
 

@@ -16,7 +16,7 @@ from sleuth.tools.search.vectors.embedder import LocalEmbedder
 from sleuth.tools.sources.question_attributes import DOMAINS, FAST
 from sleuth.tools.sources.question_attributes.examples import Example, packaged_examples
 from sleuth.tools.sources.question_attributes.svm import LinearSvm, SvmPredictor, packaged_svm
-from training.attributes import train
+from training.attributes import save, train
 
 pytestmark = [pytest.mark.integration, pytest.mark.nightly]
 
@@ -62,7 +62,7 @@ def reference(examples: list[Example], vectors: Any, report: Any) -> Any:
 
 def test_predictions_are_scikit_learn_s(trained: tuple[LinearSvm, Any], tmp_path: Path) -> None:
     embedder, (svm, report) = HashingEmbedder(dimension=64), trained
-    svm.save(tmp_path / "svm.npz")
+    save(svm, tmp_path / "svm.npz")
     again = LinearSvm.load(tmp_path / "svm.npz")
     vectors = embedder.embed_passages([example.question for example in FEW]).astype(np.float64)
     wanted = reference(FEW, vectors, report)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from sleuth.tools.collection.passage_analysis import PassageAnalyzer, analyze
+from sleuth.tools.collection.passage_analysis import PassageAnalyzer, Workers, analyze
 from sleuth.tools.documents.loading import FileReader
-from sleuth.tools.documents.parallel_reading import LocalWorkers, Workers
+from sleuth.tools.documents.parallel_reading import LocalWorkers
 from sleuth.tools.documents.worker import WorkerError
 from sleuth.tools.text import find_names, find_terms
 from sleuth.tools.types import Passage

@@ -1,5 +1,6 @@
 import io
 from collections.abc import Callable
+from pathlib import Path
 
 import docx
 import pytest
@@ -11,25 +12,15 @@ from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Flowable, Paragraph, SimpleDocTemplate, Table
 
-from sleuth.tools.documents.formats import binary_formats
+from sleuth.tools.documents.file_list import list_files
 from sleuth.tools.documents.formats.archives import MAX_UNPACKED_BYTES
-from sleuth.tools.documents.formats.content import Content
+from sleuth.tools.documents.formats.pdf_format import read_pdf
+from sleuth.tools.documents.formats.word_format import read_docx
+from sleuth.tools.documents.loading import load
 from sleuth.tools.errors import DocumentError
 
 STYLES = getSampleStyleSheet()
 SENTENCE = "The first ferry of the islands was built by Rosa Quill in the spring of 1843. "
-
-
-def read_pdf(data: bytes) -> tuple[str | None, str]:
-    return whole(binary_formats.read_pdf(data))
-
-
-def read_docx(data: bytes) -> tuple[str | None, str]:
-    return whole(binary_formats.read_docx(data))
-
-
-def whole(content: Content) -> tuple[str | None, str]:
-    return content.title, text_of(content)
 
 
 def pdf(*parts: Flowable, title: str = "") -> bytes:
@@ -61,7 +52,7 @@ def word(fill: Callable[[docx.document.Document], object]) -> bytes:
 
 
 def test_pdf_prose_flows_over_the_lines_and_keeps_its_paragraphs() -> None:
-    _, text = read_pdf(pdf(heading("Ferries"), prose(SENTENCE * 5), prose(SENTENCE * 3)))
+    text = text_of(read_pdf(pdf(heading("Ferries"), prose(SENTENCE * 5), prose(SENTENCE * 3))))
     assert "the spring of 1843. The first" in text
     paragraphs = [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
     assert paragraphs == ["Ferries", (SENTENCE * 5).strip(), (SENTENCE * 3).strip()]
@@ -73,7 +64,7 @@ def test_pdf_table_rows_become_lines() -> None:
         ["Heron", "1843", prose("Rosa Quill, <br/>then her sister")],
         ["Wagtail", "1851", "Ash"],
     ]
-    _, text = read_pdf(pdf(prose(SENTENCE), Table(cells, colWidths=100), prose(SENTENCE)))
+    text = text_of(read_pdf(pdf(prose(SENTENCE), Table(cells, colWidths=100), prose(SENTENCE))))
     assert "| Ferry | Built | Captain |\n| --- | --- | --- |\n| Heron | 1843 | Rosa Quill, then her sister |\n" in text
     assert "| Wagtail | 1851 | Ash |" in text
 
@@ -91,7 +82,7 @@ def test_pdf_pages_come_in_order_with_whole_words() -> None:
         page.drawString(50, 700, "The end.")
 
     pages = ["The first flood", "The keeper was an interesting woman.", "The end."]
-    assert read_pdf(drawn(draw))[1].split("\n\n") == pages
+    assert text_of(read_pdf(drawn(draw))).split("\n\n") == pages
 
 
 def test_pdf_columns_are_not_taken_for_table_cells() -> None:
@@ -100,7 +91,7 @@ def test_pdf_columns_are_not_taken_for_table_cells() -> None:
             for line in range(40):
                 page.drawString(x, 800 - 14 * line, f"{word} line {line}.")
 
-    _, text = read_pdf(drawn(draw))
+    text = text_of(read_pdf(drawn(draw)))
     assert " | " not in text
     assert text.index("left line 39") < text.index("right line 0")
 
@@ -110,11 +101,11 @@ def test_pdf_columns_are_not_taken_for_table_cells() -> None:
     [("The ferries of Arden", "The ferries of Arden"), ("untitled", "Ferries"), ("Microsoft Word - f.doc", "Ferries")],
 )
 def test_pdf_title_is_its_own_or_its_first_line(metadata: str, title: str) -> None:
-    assert read_pdf(pdf(heading("Ferries"), prose(SENTENCE), title=metadata))[0] == title
+    assert read_pdf(pdf(heading("Ferries"), prose(SENTENCE), title=metadata)).title == title
 
 
 def test_pdf_that_opens_without_a_password_is_read() -> None:
-    assert "Rosa Quill" in read_pdf(encrypted(pdf(prose(SENTENCE)), ""))[1]
+    assert "Rosa Quill" in text_of(read_pdf(encrypted(pdf(prose(SENTENCE)), "")))
 
 
 def fill(document: docx.document.Document) -> None:
@@ -132,17 +123,16 @@ def fill(document: docx.document.Document) -> None:
 
 
 def test_docx_comes_as_markdown_in_order() -> None:
-    title, text = read_docx(word(fill))
-    assert title == "Ferries"
+    content = read_docx(word(fill))
+    assert content.title == "Ferries"
     table = "| Name | Built |\n| --- | --- |\n| Heron | 1843 |"
-    assert text.split("\n\n") == ["# Ferries", "Two ran.", "# Names", table, "- sank", "Both “sank”."]
+    assert text_of(content).split("\n\n") == ["# Ferries", "Two ran.", "# Names", table, "- sank", "Both “sank”."]
 
     def named(document: docx.document.Document) -> None:
         fill(document)
         document.core_properties.title = "The ferries of Arden"
 
-    assert read_docx(word(named))[0] == "The ferries of Arden"
-    assert read_docx(word(lambda document: None)) == (None, "")
+    assert read_docx(word(named)).title == "The ferries of Arden"
 
 
 def bomb() -> bytes:
@@ -158,26 +148,42 @@ def locked() -> bytes:
     return bytes(data)
 
 
-REFUSED = {
-    "pdf header": (read_pdf, b"%PDF-1.7\n", "damaged"),
-    "pdf text": (read_pdf, b"no pdf at all", "damaged"),
-    "pdf half": (read_pdf, pdf(prose(SENTENCE))[:700], "damaged"),
-    "pdf zeros": (read_pdf, b"\0" * 2000, "damaged"),
-    "pdf encrypted": (read_pdf, encrypted(pdf(prose(SENTENCE)), "secret"), "is encrypted"),
-    "pdf scan": (read_pdf, drawn(lambda page: page.rect(10, 10, 100, 100)), "OCR"),
-    "docx broken": (read_docx, b"PK\x03\x04 broken", "damaged"),
-    "docx text": (read_docx, b"no zip", "damaged"),
-    "docx no document": (read_docx, zipped({"a.txt": b"a"}), "damaged"),
-    "docx half": (read_docx, word(fill)[:-900], "damaged"),
-    "docx no types": (read_docx, zipped({"[Content_Types].xml": b"<"}), "damaged"),
-    "docx bomb": (read_docx, bomb(), "unpacks to"),
-    "docx old format": (read_docx, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 1000, "is encrypted"),
-    "docx encrypted": (read_docx, locked(), "is encrypted"),
+ENTRY = {"META-INF/container.xml": "<container/>"}
+REFUSED: dict[str, tuple[bytes, str]] = {
+    "header.pdf": (b"%PDF-1.7\n", "damaged"),
+    "text.pdf": (b"no pdf at all", "damaged"),
+    "half.pdf": (pdf(prose(SENTENCE))[:700], "damaged"),
+    "zeros.pdf": (b"\0" * 2000, "damaged"),
+    "encrypted.pdf": (encrypted(pdf(prose(SENTENCE)), "secret"), "is encrypted"),
+    "scan.pdf": (drawn(lambda page: page.rect(10, 10, 100, 100)), "OCR"),
+    "broken.docx": (b"PK\x03\x04 broken", "damaged"),
+    "text.docx": (b"no zip", "damaged"),
+    "no document.docx": (zipped({"a.txt": b"a"}), "damaged"),
+    "half.docx": (word(fill)[:-900], "damaged"),
+    "no types.docx": (zipped({"[Content_Types].xml": b"<"}), "damaged"),
+    "bomb.docx": (bomb(), "unpacks to"),
+    "old format.docx": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 1000, "is encrypted"),
+    "encrypted.docx": (locked(), "is encrypted"),
+    "broken.pptx": (b"PK\x03\x04", "is not a PowerPoint file"),
+    "no slides.pptx": (zipped({"a.txt": "a"}), "is not a PowerPoint file"),
+    "no types.xlsx": (zipped({"[Content_Types].xml": "<"}), "is not an Excel file"),
+    "broken.odt": (zipped({"content.xml": "<"}), "is not an OpenDocument file"),
+    "no body.odt": (zipped({"content.xml": "<a/>"}), "is not an OpenDocument file"),
+    "text.rtf": (b"text", "is not a Rich Text file"),
+    "no package.epub": (zipped(ENTRY), "is not an EPUB book"),
+    "text.eml": (b"no mail", "is not a mail"),
+    "text.msg": (b"no mail", "is not an Outlook mail"),
+    "list.ipynb": (b"[]", "is not a Jupyter notebook"),
+    "deep.ipynb": (b"[" * 100_000, "is not a Jupyter notebook"),
+    "text.zip": (b"no zip", "is not a zip file"),
+    "empty.zip": (zipped({}), "has no files in it"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_file_that_cannot_be_read_is_refused_with_a_reason(name: str) -> None:
-    read, data, reason = REFUSED[name]
-    with pytest.raises(DocumentError, match=reason):
-        read(data)
+def test_file_that_cannot_be_read_is_refused_with_a_reason(name: str, tmp_path: Path) -> None:
+    data, reason = REFUSED[name]
+    (tmp_path / name).write_bytes(data)
+    assert len(list_files([tmp_path / name])[0]) == (name != "empty.zip"), "it is listed, so that its error is reported"
+    with pytest.raises(DocumentError, match=f"{name}: .*{reason}"):
+        load(tmp_path / name)

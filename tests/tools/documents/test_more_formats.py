@@ -193,31 +193,6 @@ def test_location_names_all_places() -> None:
     assert {span: location(marks, *span) for span in expected} == expected
 
 
-DAMAGED: dict[str, bytes] = {
-    "a.pptx": b"PK\x03\x04",
-    "b.pptx": zipped({"a.txt": "a"}),
-    "a.xlsx": zipped({"[Content_Types].xml": "<"}),
-    "a.odt": zipped({"content.xml": "<"}),
-    "b.odt": zipped({"content.xml": "<a/>"}),
-    "a.rtf": b"text",
-    "a.epub": zipped({"META-INF/container.xml": "<container/>"}),
-    "a.eml": b"no mail",
-    "a.msg": b"no mail",
-    "a.ipynb": b"[]",
-    "b.ipynb": b"[" * 100_000,
-    "a.zip": b"no zip",
-    "b.zip": zipped({}),
-}
-
-
-@pytest.mark.parametrize("name", DAMAGED)
-def test_damaged_file_is_named(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_bytes(DAMAGED[name])
-    assert len(list_files([tmp_path / name])[0]) == (name != "b.zip"), "it is listed, so that its error is reported"
-    with pytest.raises(DocumentError, match=f"{name}: (is not|is a damaged|has no)"):
-        load(tmp_path / name)
-
-
 def test_archive_is_a_folder(tmp_path: Path) -> None:
     inner = {"notes/ferry.md": f"# Ferries\n\n{FERRY}", "b.xyz": "x", ".hidden.md": "x", "__MACOSX/a.md": "x"}
     inner |= {"z/b..c.md": FERRY, "./z/d.md": FERRY}

@@ -19,12 +19,12 @@ from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Inches
 from reportlab.pdfgen.canvas import Canvas
 
-from sleuth.tools.documents.formats.binary_formats import read_docx, read_pdf
 from sleuth.tools.documents.formats.book_formats import read_eml, read_epub, read_mbox
 from sleuth.tools.documents.formats.content import Content, quote_location
-from sleuth.tools.documents.formats.excel_cells import format_number
-from sleuth.tools.documents.formats.office_formats import read_pptx, read_rtf, read_xlsx
+from sleuth.tools.documents.formats.office_formats import format_number, read_pptx, read_rtf, read_xlsx
+from sleuth.tools.documents.formats.pdf_format import read_pdf
 from sleuth.tools.documents.formats.plain_formats import read_html, read_table
+from sleuth.tools.documents.formats.word_format import read_docx
 from sleuth.tools.documents.loading import load
 from sleuth.tools.text import encoding_doubt
 

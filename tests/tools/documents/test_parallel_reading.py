@@ -47,7 +47,7 @@ def test_files_are_returned_in_order(tmp_path: Path, workers: int) -> None:
     names = [f"{at:02}.txt" for at in range(20)]
     files, read = listed(tmp_path, names), LocalWorkers(lambda: Reader(slow="00.txt", bad="03.txt"), workers)
     Reader.most = 0
-    documents = [document for _, document in read_ahead(files, read)]
+    documents = [document for _, document in read_ahead(files, read.submit, workers)]
     found = [each.text if isinstance(each, LoadedDocument) else str(each) for each in documents]
     read.close()
     assert found == ["03.txt: is bad." if name == "03.txt" else f"The text of {name}." for name in names]
@@ -56,10 +56,10 @@ def test_files_are_returned_in_order(tmp_path: Path, workers: int) -> None:
 
 
 def test_closed_workers_raise_store_error(tmp_path: Path) -> None:
-    workers = LocalWorkers(lambda: Reader(slow="0.txt"), 1)
-    reading = read_ahead(listed(tmp_path, [f"{at}.txt" for at in range(9)]), workers)
-    threading.Timer(0.05, workers.close).start()
+    workers = LocalWorkers(Reader, 1)
+    reading = read_ahead(listed(tmp_path, [f"{at}.txt" for at in range(9)]), workers.submit, 1)
     _, first = next(reading)
+    workers.close()
     assert isinstance(first, LoadedDocument) and first.text == "The text of 0.txt."
     with pytest.raises(StoreError, match="closed"):
         list(reading)

@@ -13,17 +13,18 @@ import pytest
 from made_files import drawn, saved
 from pypdf import PdfWriter
 
-from sleuth.tools.documents.formats.binary_formats import read_docx, read_pdf
 from sleuth.tools.documents.formats.book_formats import read_eml
-from sleuth.tools.documents.formats.content import Content, Properties, clean_author, clean_date, clean_tags
+from sleuth.tools.documents.formats.content import Content, clean_author, clean_date, clean_tags
 from sleuth.tools.documents.formats.office_formats import read_pptx, read_xlsx
+from sleuth.tools.documents.formats.pdf_format import read_pdf
 from sleuth.tools.documents.formats.plain_formats import read_html, read_markdown
+from sleuth.tools.documents.formats.word_format import read_docx
 from sleuth.tools.documents.loading import load
 
 WHEN = datetime(2025, 3, 14, 9, 26)
 
 
-def cleaned(found: Properties) -> tuple[str, str, tuple[str, ...]]:
+def cleaned(found: Content) -> tuple[str, str, tuple[str, ...]]:
     return clean_author(found.author), clean_date(found.date), clean_tags(found.tags)
 
 
@@ -86,7 +87,7 @@ def page() -> bytes:
     ],
 )
 def test_file_has_properties(read: Callable[[bytes], Content], make: Callable[[], bytes]) -> None:
-    author, date, tags = cleaned(read(make()).properties)
+    author, date, tags = cleaned(read(make()))
     assert (author.removesuffix(" <ada@example.org>"), tags) == (EXPECTED[0], EXPECTED[2])
     assert date == EXPECTED[1] or (make is workbook and date == datetime.now().date().isoformat())  # set when saved
 
@@ -100,7 +101,7 @@ def test_file_has_properties(read: Callable[[bytes], Content], make: Callable[[]
     ],
 )
 def test_markdown_has_its_front_matter(about: str) -> None:
-    assert cleaned(read_markdown(f"---\n{about}\n---\n# Title\n".encode()).properties) == EXPECTED
+    assert cleaned(read_markdown(f"---\n{about}\n---\n# Title\n".encode())) == EXPECTED
 
 
 @pytest.mark.parametrize(
@@ -115,7 +116,7 @@ def test_markdown_has_its_front_matter(about: str) -> None:
 )
 def test_other_text_between_dashes_is_no_metadata(text: str) -> None:
     found = read_markdown(text.encode())
-    assert cleaned(found.properties) == ("", "", ())
+    assert cleaned(found) == ("", "", ())
     assert found.sections[0].text == text
 
 

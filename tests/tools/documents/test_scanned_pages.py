@@ -8,8 +8,8 @@ from made_files import drawn
 from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 
-from sleuth.tools.documents.formats.binary_formats import read_pdf
 from sleuth.tools.documents.formats.content import Place
+from sleuth.tools.documents.formats.pdf_format import read_pdf
 from sleuth.tools.documents.loading import FileReader
 from sleuth.tools.documents.resource_limits import Bounds
 from sleuth.tools.errors import DocumentError

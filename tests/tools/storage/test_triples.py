@@ -10,9 +10,8 @@ import pytest
 from entries import entry
 
 from sleuth.tools.errors import StoreError
-from sleuth.tools.sources.knowledge_graph.backends import CollectionGraph, ServedGraph, open_graph
-from sleuth.tools.sources.knowledge_graph.local import LocalGraph
-from sleuth.tools.sources.knowledge_graph.lookups import look_up
+from sleuth.tools.sources.knowledge_graph.backends import CollectionGraph, LocalGraph, ServedGraph, open_graph
+from sleuth.tools.sources.knowledge_graph.functions import look_up
 from sleuth.tools.storage.catalogue import Catalogue, Entry
 from sleuth.tools.storage.triples import MemoryTriples, SqlTriples, TripleStore
 

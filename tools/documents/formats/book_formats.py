@@ -13,7 +13,7 @@ from urllib.parse import unquote, urldefrag
 from zipfile import ZipFile
 
 from sleuth.tools.documents.formats.archives import open_zip
-from sleuth.tools.documents.formats.content import Content, Place, Properties, Section, damage_as
+from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as
 from sleuth.tools.documents.formats.plain_formats import (
     HIDDEN,
     MIN_KEPT_SHARE,
@@ -46,7 +46,7 @@ def read_epub(data: bytes) -> Content:
         chapters = list(_chapters(archive, PurePosixPath(path), package))
     title, date = (package.findtext(f".//{_DUBLIN_CORE}{name}") for name in ("title", "date"))
     authors, tags = ([each.text for each in package.iter(_DUBLIN_CORE + name)] for name in ("creator", "subject"))
-    return Content(title_from(title), chapters, Properties(authors, date, tags))
+    return Content(title_from(title), chapters, authors, date, tags)
 
 
 def _chapters(archive: ZipFile, package_path: PurePosixPath, package: "Element") -> Iterator[Section]:
@@ -158,8 +158,7 @@ def _mail(headers: dict[str, str], text: str, attached: list[str]) -> Iterator[S
 
 
 def _mail_content(about: dict[str, str], sections: list[Section], tags: str = "") -> Content:
-    properties = Properties(author=about.get("From"), date=about.get("Date"), tags=tags)
-    return Content(title_from(about.get("Subject")), sections, properties)
+    return Content(title_from(about.get("Subject")), sections, about.get("From"), about.get("Date"), tags)
 
 
 @damage_as("is not a Jupyter notebook, or is damaged. Save it again.")

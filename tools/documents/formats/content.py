@@ -35,21 +35,14 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Properties:
-    """Properties of a file as it states them itself, in any form; `clean_properties` makes them comparable."""
-
-    author: object = None
-    date: object = None
-    tags: object = None
-
-
-@dataclass(frozen=True, slots=True)
 class Content:
-    """The title of a file, if it has one, its text, its own properties, and a remark about the reading."""
+    """The title of a file, if it has one, its text, its own properties in any form, and a remark about the reading."""
 
     title: str | None
     sections: Sequence[Section]
-    properties: Properties = Properties()
+    author: object = None
+    date: object = None
+    tags: object = None
     note: str = ""
 
 

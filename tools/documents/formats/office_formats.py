@@ -2,15 +2,16 @@
 
 import re
 from collections.abc import Iterator
+from datetime import date, datetime, time, timedelta
+from decimal import ROUND_HALF_UP, Context, Decimal
 from io import BytesIO
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.documents.formats.archives import open_zip
-from sleuth.tools.documents.formats.binary_formats import office_file, office_properties
-from sleuth.tools.documents.formats.content import Content, Place, Properties, Section, damage_as
-from sleuth.tools.documents.formats.excel_cells import sheet_rows
+from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as
 from sleuth.tools.documents.formats.tables import Numbered, markdown_tables, table_pieces
+from sleuth.tools.documents.formats.word_format import office_file, office_properties
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.text import decode, title_from
 
@@ -22,6 +23,15 @@ _META, _DUBLIN_CORE = f"{_ODF}meta:1.0}}", "{http://purl.org/dc/elements/1.1/}"
 _TEXT, _TABLE, _DRAW = f"{_ODF}text:1.0}}", f"{_ODF}table:1.0}}", f"{_ODF}drawing:1.0}}"
 MAX_REPEATED = 1_000
 """Repeated cells of a spreadsheet beyond this number are formatting, not values."""
+
+_CODE = re.compile(
+    r'"(?P<text>[^"]*)"|\\(?P<escaped>.)|\[\$(?P<currency>[^\]-]*)[^\]]*\]|\[[^\]]*\]|[_*].'
+    r"|(?P<digits>[#0?][#0?,]*(?:\.[#0?]*)?|\.[#0?]+)|(?P<other>.)"
+)
+"""Parts of a number format such as `#,##0.00 "EUR"`; conditions, colours and spaces of a width are left out."""
+_EXACT = Context(prec=400, rounding=ROUND_HALF_UP)
+_NOT_DECIMAL = re.compile(r"general|e[+-]|[@/]|[#0?] +[#0?]", re.IGNORECASE)
+"""Formats of other kinds: the number as it is, scientific, text, fractions."""
 
 
 @damage_as("is not a PowerPoint file, or is damaged. Save it again as .pptx.")
@@ -37,7 +47,7 @@ def read_pptx(data: bytes) -> Content:
     title = title_from(shown.core_properties.title)
     first = next((slide.text.partition("\n")[0] for slide in slides if slide.text.startswith("## ")), "")
     title = title if title and title != "PowerPoint Presentation" else title_from(first[3:])
-    return Content(title, slides, office_properties(shown.core_properties))
+    return Content(title, slides, *office_properties(shown.core_properties))
 
 
 def _slide_blocks(slide: Any) -> Iterator[str]:  # noqa: ANN401 - python-pptx is untyped
@@ -95,7 +105,7 @@ def read_xlsx(data: bytes) -> Content:
     note = f"cells that show a formula, since its result is not stored: {formulas}. Save the file in Excel."
     sections = [section for name, rows in sheets for section in _sheet(name, rows)]
     properties = office_properties(book.properties)
-    return Content(title_from(book.properties.title), sections, properties, note * (formulas > 0))
+    return Content(title_from(book.properties.title), sections, *properties, note * (formulas > 0))
 
 
 def _sheet(name: str, rows: list[Numbered]) -> Iterator[Section]:
@@ -103,6 +113,102 @@ def _sheet(name: str, rows: list[Numbered]) -> Iterator[Section]:
     for number, (text, first, last) in enumerate(table_pieces(rows)):
         heading = "" if number else f"## {name}\n\n"
         yield Section(heading + text, Place(f"{name}, row" if first == last else f"{name}, rows", first, last))
+
+
+def sheet_rows(sheet: Any) -> list[Numbered]:  # noqa: ANN401 - openpyxl is untyped
+    """Return the rows of a sheet; merged cells have their value in each row, comments follow their cell.
+
+    The dimension that the file claims is not used: some programs write a wrong one.
+    """
+    parser = _parser(sheet)
+    rows = {
+        number: {cell["column"] - 1: _text(sheet, cell) for cell in cells}
+        for number, cells in parser.parse()
+    }  # fmt: skip
+    for merged in parser.merged_cells.mergeCell if parser.merged_cells else ():
+        (left, top, _, bottom), at = merged.bounds, merged.bounds[0] - 1
+        if value := rows.get(top, {}).get(left - 1):
+            below = (cells for number, cells in rows.items() if top < number <= bottom and any(cells.values()))
+            for cells in below:
+                cells[at] = cells.get(at) or value
+    for row, column, text in _comments(sheet):
+        cells = rows.setdefault(row, {})
+        cells[column - 1] = f"{cells.get(column - 1, '')} (comment: {text})".lstrip()
+    width = max((max(cells) for cells in rows.values() if cells), default=-1) + 1
+    return [(number, [cells.get(at, "") for at in range(width)]) for number, cells in sorted(rows.items()) if cells]
+
+
+def _parser(sheet: Any) -> Any:  # noqa: ANN401 - openpyxl is untyped
+    """Return openpyxl's parser of a sheet, with formulas in place of results that are not stored."""
+    from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
+
+    class Parser(WorkSheetParser):  # type: ignore[misc]
+        def parse_cell(self, element: Any) -> dict[str, Any]:  # noqa: ANN401
+            cell: dict[str, Any] = super().parse_cell(element)
+            # An empty text is a result too.
+            if cell["value"] is None and cell["data_type"] != "str" and element.find(FORMULA_TAG) is not None:
+                formula = self.parse_formula(element)
+                cell |= {"value": str(getattr(formula, "text", None) or formula), "data_type": "f"}
+            return cell
+
+    book = sheet.parent
+    formats = {"date_formats": book._date_formats, "timedelta_formats": book._timedelta_formats}
+    return Parser(sheet._get_source(), sheet._shared_strings, data_only=True, epoch=book.epoch, **formats)
+
+
+def _comments(sheet: Any) -> Iterator[tuple[int, int, str]]:  # noqa: ANN401 - openpyxl is untyped
+    """Yield rows, columns and texts of comments."""
+    from openpyxl.comments.comment_sheet import CommentSheet
+    from openpyxl.packaging.relationship import get_dependents, get_rels_path
+    from openpyxl.utils.cell import coordinate_to_tuple
+    from openpyxl.xml.constants import COMMENTS_NS
+    from openpyxl.xml.functions import fromstring
+
+    archive, path = sheet.parent._archive, get_rels_path(sheet._worksheet_path)
+    if path in archive.NameToInfo:
+        for part in get_dependents(archive, path).find(COMMENTS_NS):
+            for place, comment in CommentSheet.from_tree(fromstring(archive.read(part.target))).comments:
+                yield (*coordinate_to_tuple(place), " ".join(comment.text.split()))
+
+
+def _text(sheet: Any, cell: dict[str, Any]) -> str:  # noqa: ANN401 - openpyxl is untyped
+    """Return a value as people read it."""
+    from openpyxl.cell.read_only import ReadOnlyCell
+
+    value = cell["value"]
+    if value is None:
+        return ""
+    if isinstance(value, datetime) and value.time() == time():
+        return value.date().isoformat()
+    if isinstance(value, date | time):
+        return value.isoformat(" ") if isinstance(value, datetime) else value.isoformat()
+    if isinstance(value, timedelta):
+        minutes, seconds = divmod(round(value.total_seconds()), 60)
+        return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
+    if isinstance(value, int | float) and not isinstance(value, bool) and cell["style_id"]:
+        return format_number(value, ReadOnlyCell(sheet, **cell).number_format)
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
+
+
+def format_number(value: float, code: str) -> str:
+    """Return a number in a format of Excel: decimals, thousands, percent, leading zeros, units and currencies."""
+    sections = code.split(";")
+    code = sections[1] if value < 0 and len(sections) > 1 else sections[0]
+    parts = list(_CODE.finditer(code))
+    digits = next((part["digits"] for part in parts if part["digits"]), "")
+    if not digits or _NOT_DECIMAL.search(re.sub(r'"[^"]*"|\[[^\]]*\]', "", code)):
+        return f"{value:.15g}" if isinstance(value, float) else str(value)
+    whole, _, places = digits.rstrip(",").partition(".")
+    percents = sum(part["other"] == "%" for part in parts)
+    scaled = Decimal(repr(value)).scaleb(2 * percents - 3 * (len(digits) - len(digits.rstrip(","))), _EXACT)
+    rounded = scaled.quantize(Decimal(1).scaleb(-len(places)), context=_EXACT).copy_abs()
+    before, _, after = f"{rounded:{',' if ',' in whole else ''}f}".partition(".")
+    after = after[: places.count("0")] + after[places.count("0") :].rstrip("0")
+    number = before.zfill(whole.count("0")) + (f".{after}" if after else "")
+    sign = "-" if value < 0 and len(sections) == 1 else ""
+    literals = (part["text"] or part["escaped"] or part["currency"] or part["other"] or "" for part in parts)
+    shown = (number if part["digits"] == digits else text for part, text in zip(parts, literals, strict=True))
+    return (sign + "".join(shown)).strip()
 
 
 @damage_as("is not an OpenDocument file, or is damaged. Save it again.")
@@ -115,15 +221,16 @@ def read_odf(data: bytes) -> Content:
         content = etree.fromstring(archive.read("content.xml"), parser)
         about = etree.fromstring(archive.read("meta.xml"), parser) if "meta.xml" in archive.namelist() else None
     title = about.findtext(f".//{_DUBLIN_CORE}title") if about is not None else None
-    return Content(title_from(title), list(_odf_sections(content)), _odf_properties(about))
+    return Content(title_from(title), list(_odf_sections(content)), *_odf_properties(about))
 
 
-def _odf_properties(about: "Element | None") -> Properties:
+def _odf_properties(about: "Element | None") -> tuple[object, object, object]:
+    """Return author, date and tags."""
     if about is None:
-        return Properties()
+        return None, None, None
     author = about.findtext(f".//{_META}initial-creator") or about.findtext(f".//{_DUBLIN_CORE}creator")
     date = about.findtext(f".//{_DUBLIN_CORE}date") or about.findtext(f".//{_META}creation-date")
-    return Properties(author=author, date=date, tags=[each.text for each in about.iter(f"{_META}keyword")])
+    return author, date, [each.text for each in about.iter(f"{_META}keyword")]
 
 
 def _odf_sections(content: "Element") -> Iterator[Section]:

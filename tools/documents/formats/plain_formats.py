@@ -10,7 +10,7 @@ from io import StringIO
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from sleuth.tools.documents.formats.content import Content, Properties, Section
+from sleuth.tools.documents.formats.content import Content, Section
 from sleuth.tools.documents.formats.tables import MOST_TITLES, markdown_tables, row_line, titles_above
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.text import decode, single_line, title_from
@@ -50,12 +50,13 @@ def read_markdown(data: bytes) -> Content:
     about = _front_matter(text)
     heading = _TOP_HEADING.search(_FENCED.sub("", text))
     title = about.get("title") or (heading and _CLOSING_MARKS.sub("", heading[1].rstrip()))
-    properties = Properties(
+    return Content(
+        title_from(str(title or "")),
+        [Section(text)],
         author=about.get("author") or about.get("authors"),
         date=about.get("date"),
         tags=about.get("tags") or about.get("keywords"),
     )
-    return Content(title_from(str(title or "")), [Section(text)], properties)
 
 
 def _front_matter(text: str) -> dict[str, Any]:
@@ -113,21 +114,22 @@ def read_html(data: bytes) -> Content:
     article, page = _article(str(soup)), whole_page(soup)
     has_tables = "| --- |" not in page or "|---" in article
     text = article if _words(article) >= MIN_KEPT_SHARE * _words(page) and has_tables else page
-    return Content(title, [Section(text)], properties)
+    return Content(title, [Section(text)], *properties)
 
 
-def _html_properties(soup: "BeautifulSoup") -> Properties:
+def _html_properties(soup: "BeautifulSoup") -> list[Any]:
+    """Return author, date and tags."""
     meta = {
         str(tag.get("name") or tag.get("property")).lower(): tag.get("content")
         for tag in soup("meta")
         if tag.get("name") or tag.get("property")
     }
-    names = {
-        "author": ("author", "dc.creator", "article:author"),
-        "date": ("article:published_time", "date", "dc.date", "dcterms.date"),
-        "tags": ("keywords", "article:tag"),
-    }
-    return Properties(**{key: next(filter(None, map(meta.get, wanted)), None) for key, wanted in names.items()})
+    names = (
+        ("author", "dc.creator", "article:author"),
+        ("article:published_time", "date", "dc.date", "dcterms.date"),
+        ("keywords", "article:tag"),
+    )
+    return [next(filter(None, map(meta.get, wanted)), None) for wanted in names]
 
 
 def html_title(soup: "BeautifulSoup") -> str | None:

@@ -1,16 +1,26 @@
 """Functions of a knowledge graph: those of the CRAG benchmark's mock interface (Yang et al., 2024).
 
 They are declared in `functions.toml`. Names and parameters are the benchmark's, so that they work with its server.
-Arguments are validated by a pydantic model first.
+Each call is validated by a pydantic model, bounded in time and size, and recorded.
 """
 
+import asyncio
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, create_model
 
 from sleuth.tools.data_files import read_toml
+from sleuth.tools.errors import SleuthError, UnknownName
+
+MAX_CALLS = 5
+MAX_SECONDS = 10.0
+MAX_CHARACTERS = 1000
+"""Limit of one result, as in the paper (section 4.5)."""
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 
@@ -78,3 +88,70 @@ def known_functions() -> dict[str, Function]:
     """Return all functions by name."""
     file = Path(__file__).with_name("functions.toml")
     return {each.name: each for each in read_toml(file, dict[str, list[Function]])["function"]}
+
+
+class GraphUnavailable(SleuthError):
+    """A knowledge graph did not answer."""
+
+
+class KnowledgeGraph(Protocol):
+    """A backend that answers some of the functions."""
+
+    @property
+    def functions(self) -> Sequence[Function]:
+        """The functions that it answers."""
+        ...
+
+    async def answer(self, function: Function, arguments: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
+        """Return the result of a validated call as plain JSON, None if it has none.
+
+        Raises:
+            GraphUnavailable: the graph did not answer.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lookup:
+    """A call with its result: the `text` within the size limit, or the `problem`."""
+
+    call: str
+    text: str = ""
+    problem: str = ""
+
+
+async def look_up(
+    graph: KnowledgeGraph, calls: Iterable[tuple[str, dict[str, Any]]], *, seconds: float = MAX_SECONDS
+) -> list[Lookup]:
+    """Make calls concurrently, each once and at most `MAX_CALLS`; a failed call does not delay the others."""
+    distinct = list({format_call(name, arguments): (name, arguments) for name, arguments in calls}.items())
+    made = (_look_up(graph, call, name, arguments, seconds) for call, (name, arguments) in distinct[:MAX_CALLS])
+    left = [Lookup(call=call, problem=f"only {MAX_CALLS} calls are made") for call, _ in distinct[MAX_CALLS:]]
+    return [*await asyncio.gather(*made), *left]
+
+
+async def _look_up(graph: KnowledgeGraph, call: str, name: str, arguments: dict[str, Any], seconds: float) -> Lookup:
+    known = {function.name: function for function in graph.functions}
+    try:
+        if name not in known:
+            raise UnknownName("function of the knowledge graph", name, list(known))
+        given = known[name].arguments.model_validate(arguments).model_dump(exclude_none=True)
+        async with asyncio.timeout(seconds):
+            result = await graph.answer(known[name], given)
+    except ValidationError as error:
+        faults = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg'].lower()}" for each in error.errors())
+        return Lookup(call=call, problem=f"{name} cannot be called like this: {faults}.")
+    except SleuthError as error:
+        return Lookup(call=call, problem=str(error))
+    except TimeoutError:
+        return Lookup(call=call, problem=f"no answer within {seconds:g} s")
+    if result in (None, [], {}, ""):
+        return Lookup(call=call, problem="nothing is known")
+    text = json.dumps(result, ensure_ascii=False)
+    return Lookup(call=call, text=text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 1]}…")
+
+
+def format_call(name: str, arguments: dict[str, Any]) -> str:
+    """Return a call on one line: how it is cited."""
+    given = ", ".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in sorted(arguments.items()))
+    return f"{name}({given})"

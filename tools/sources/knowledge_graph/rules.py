@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sleuth.tools.sources.knowledge_graph.functions import known_functions
-from sleuth.tools.sources.knowledge_graph.lookups import MAX_SECONDS, KnowledgeGraph, Lookup, look_up
+from sleuth.tools.sources.knowledge_graph.functions import MAX_SECONDS, KnowledgeGraph, Lookup, known_functions, look_up
 
 KINDS = ("company", "ticker", "film", "person", "musician", "band", "song", "team", "year", "day", "other")
 """What an entity can be."""

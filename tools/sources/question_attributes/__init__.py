@@ -1,7 +1,7 @@
 """Attributes of a question: its domain, and whether its answer changes with time (CRAG's hybrid system, 4.2)."""
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, get_args
+from typing import Literal, get_args
 
 Domain = Literal["finance", "sports", "music", "movie", "open"]
 """The five domains of the CRAG benchmark."""
@@ -18,11 +18,3 @@ class Attributes:
 
     domain: Domain
     dynamic: bool
-
-
-class Predictor(Protocol):
-    """A predictor of a question's attributes from its words."""
-
-    async def predict(self, question: str) -> Attributes:
-        """Return the attributes of one question."""
-        ...

@@ -15,7 +15,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sleuth.tools.errors import StoreError, UsageError
+from sleuth.tools.errors import StoreError
 from sleuth.tools.search.vectors import Embedder, Vectors
 from sleuth.tools.sources.question_attributes import DOMAINS, Attributes
 
@@ -30,7 +30,7 @@ Weights = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LinearSvm:
-    """Hyperplanes over vectors of length `dimension`, the last weight of each being its offset.
+    """Hyperplanes over vectors, the last weight of each being its offset.
 
     `domains` has a row for each of DOMAINS, of which the greatest decision value wins; `dynamic` is one row, positive
     for dynamic questions.
@@ -40,29 +40,15 @@ class LinearSvm:
     domains: Weights
     dynamic: Weights
 
-    @property
-    def dimension(self) -> int:
-        """The length of the vectors that it takes."""
-        return len(self.dynamic) - 1
-
     def decide(self, vector: Vectors) -> Attributes:
         """Return the attributes of a question by its embedding."""
         extended = np.append(vector.astype(np.float64), 1.0)
         domain = DOMAINS[int((self.domains @ extended).argmax())]
         return Attributes(domain=domain, dynamic=float(self.dynamic @ extended) > 0)
 
-    def save(self, file: Path) -> None:
-        """Write plain arrays, the same bytes for the same weights."""
-        names, labels = np.array(self.embedder), np.array(DOMAINS)
-        try:
-            with file.open("wb") as out:
-                np.savez(out, domains=self.domains, dynamic=self.dynamic, embedder=names, labels=labels)
-        except OSError as error:
-            raise UsageError(f"{file} cannot be written: {error}.") from error
-
     @classmethod
     def load(cls, file: Path) -> Self:
-        """Load a file that `save` has written, without unpickling.
+        """Load a file that training has written, without unpickling.
 
         Raises:
             StoreError: the file cannot be read, or has other content.
@@ -89,10 +75,10 @@ class SvmPredictor:
     async def predict(self, question: str) -> Attributes:
         """Return the attributes of one question, without a model call."""
         vector = await asyncio.to_thread(self._embedder.embed_query, question)
-        if len(vector) != self._svm.dimension:
+        if len(vector) != (dimension := len(self._svm.dynamic) - 1):
             raise StoreError(
                 f"{self._embedder.name} gives vectors of length {len(vector)}, and the SVM that classifies questions "
-                f"takes {self._svm.dimension}: train one with this embedder, by `{TRAINING}` in a clone of sleuth."
+                f"takes {dimension}: train one with this embedder, by `{TRAINING}` in a clone of sleuth."
             )
         return self._svm.decide(vector)
 

@@ -152,19 +152,15 @@ async def _get(client: httpx.AsyncClient, url: httpx.URL, address: str, limit: i
     body = bytearray()
     async with client.stream("GET", there, headers=headers, extensions=extensions) as response:
         if not response.has_redirect_location:
-            _check(response, url)
+            if not response.is_success:
+                raise DocumentError(f"{url} answers {response.status_code} {response.reason_phrase}.")
+            kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+            if kind not in _KINDS:
+                raise DocumentError(f"{url} is not a page but {kind}. `sleuth ingest` reads other files.")
+            if response.headers.get("Content-Encoding", "").strip().lower() not in _ENCODINGS:
+                raise DocumentError(f"{url} is sent in an encoding that was not asked for.")
             async for part in response.aiter_bytes():
                 body += part
                 if len(body) > limit:
                     break
     return response, bytes(body)
-
-
-def _check(response: httpx.Response, url: httpx.URL) -> None:
-    if not response.is_success:
-        raise DocumentError(f"{url} answers {response.status_code} {response.reason_phrase}.")
-    kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-    if kind not in _KINDS:
-        raise DocumentError(f"{url} is not a page but {kind}. `sleuth ingest` reads other files.")
-    if response.headers.get("Content-Encoding", "").strip().lower() not in _ENCODINGS:
-        raise DocumentError(f"{url} is sent in an encoding that was not asked for.")

@@ -1,30 +1,30 @@
-"""Text out of PDF and Word files."""
+"""Text out of PDF files. Scanned pages are rendered by PDFium and read by Tesseract (extra `ocr`)."""
 
 import math
 import re
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
-from sleuth.tools.documents.formats.archives import open_zip
-from sleuth.tools.documents.formats.content import Content, Place, Properties, Section, damage_as
-from sleuth.tools.documents.formats.scanned_pages import advice, read_scanned_pages
+from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as
 from sleuth.tools.documents.formats.tables import markdown_tables
-from sleuth.tools.documents.formats.word_numbering import Numbering, find
 from sleuth.tools.errors import DocumentError, MissingExtra
-from sleuth.tools.text import normalize, single_line, title_from, unwrap_lines
+from sleuth.tools.optional_imports import DISTRIBUTION, extra
+from sleuth.tools.text import normalize, title_from, unwrap_lines
 
 if TYPE_CHECKING:
-    from docx.document import Document as WordDocument
-    from docx.oxml.xmlchemy import BaseOxmlElement
     from pypdf import PageObject
+    from pypdfium2 import PdfPage
 
-_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_STRICT_NAMESPACE = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)")
-_USUAL_NAMESPACE = rb"http://schemas.openxmlformats.org/\1/2006"
+DPI = 200
+"""Resolution of the rendered page; Tesseract's documentation advises 200 to 300."""
+POINTS_PER_INCH = 72
+MAX_PIXELS = 40_000_000
+"""A page with more is rendered at a lower resolution."""
+INSTALL = f"Install Tesseract (Debian: apt install tesseract-ocr) and the extra: pip install '{DISTRIBUTION}[ocr]'."
+
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 _HYPHENATED = re.compile(r"(?<=[^\W\d_]{2})[-\u2010]\n(?=[^\W\d_])")
 _TABLE = re.compile(r"^[^\n|]+(?: \| [^\n|]+)+(?:\n[^\n|]+(?: \| [^\n|]+)+)+$", re.MULTILINE)
@@ -33,9 +33,6 @@ LEAST_LINES = 3
 _PAINTS = re.compile(rb"(?:^|\s)(?:Do|EI|[fFBbSs]\*?|sh)(?:\s|$)")
 """Operators of a page that show a picture or draw a shape."""
 _NO_TITLE = re.compile(r"^(untitled|\(?anonymous\)?|microsoft word - .*|.*\.(docx?|pdf|tex|dvi|indd))$", re.IGNORECASE)
-_ONCE = "[not(ancestor::*[local-name()='Fallback'])]"
-_WORDS = ("w:t", "w:tab", "w:br", "w:noBreakHyphen", "m:oMath", "m:t")
-"""Elements of a paragraph of a Word file that are text; those in a fall-back are copies."""
 
 
 @damage_as("is not a PDF, or is damaged. Print it to a new PDF, or leave it out.")
@@ -54,14 +51,14 @@ def read_pdf(data: bytes, ocr_languages: str = "eng") -> Content:
     scanned = [number for number, text in enumerate(texts) if not text.strip() and _is_drawn(reader.pages[number])]
     about: Mapping[str, Any] = reader.metadata or {}
     title = title_from(str(reader.metadata.title or "")) if reader.metadata else None
-    properties = Properties(author=about.get("/Author"), date=about.get("/CreationDate"), tags=about.get("/Keywords"))
+    properties = about.get("/Author"), about.get("/CreationDate"), about.get("/Keywords")
     note = _read_scanned(data, texts, scanned, ocr_languages) if scanned else ""
     first = next((text for text in texts if text), None)
     if first is None:
         raise DocumentError(f"has no text in it, and is perhaps a scan: {note or 'its pages are empty.'}")
     pages = [Section(text, Place("p.", number)) for number, text in enumerate(texts, start=1)]
     title = title if title and not _NO_TITLE.match(title) else title_from(first.partition("\n")[0])
-    return Content(title, pages, properties, note)
+    return Content(title, pages, *properties, note)
 
 
 def _is_drawn(page: "PageObject") -> bool:
@@ -71,15 +68,40 @@ def _is_drawn(page: "PageObject") -> bool:
 
 
 def _read_scanned(data: bytes, texts: list[str], scanned: Sequence[int], languages: str) -> str:
-    """Fill in the texts of scanned pages, and return a remark that names them."""
+    """Fill in the texts of scanned pages, and return a remark that names them.
+
+    Raises:
+        DocumentError: Tesseract lacks a language, or fails.
+    """
     names = ", ".join(f"{number + 1}" for number in scanned)
+    missing = f"p. {names} cannot be read without OCR. {INSTALL}"
     try:
-        found = read_scanned_pages(data, scanned, languages)
+        with extra("ocr", "Reading scanned pages"):
+            import pypdfium2
+            import pytesseract
     except MissingExtra:
-        return f"p. {names} cannot be read without OCR. {advice()}"
-    for number, text in found.items():
-        texts[number] = text
+        return missing
+    try:
+        document = pypdfium2.PdfDocument(data)
+        for number in scanned:
+            texts[number] = _ocr(document[number], languages)
+    except pytesseract.TesseractNotFoundError:
+        return missing
+    except (pytesseract.TesseractError, pypdfium2.PdfiumError) as error:
+        reason = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
+        raise DocumentError(
+            f"has pages without text that OCR cannot read ({reason:.200}). Check SLEUTH_OCR_LANGUAGES ({languages})."
+        ) from error
     return f"p. {names} read by OCR."
+
+
+def _ocr(page: "PdfPage", languages: str) -> str:
+    import pytesseract
+
+    width, height = (size / POINTS_PER_INCH for size in page.get_size())
+    resolution = min(DPI, (MAX_PIXELS / max(width * height, 1e-9)) ** 0.5)
+    image = page.render(scale=resolution / POINTS_PER_INCH, grayscale=True).to_pil()
+    return normalize(str(pytesseract.image_to_string(image, lang=languages))).strip()
 
 
 def _tidy(page: str) -> str:
@@ -212,123 +234,3 @@ class _Layout:
         paragraph = down > (2 * line if self.in_row else line)
         self.in_row = False
         return "\n\n" if paragraph else "\n"
-
-
-@damage_as("is not a Word file, or is damaged. Save it again as .docx, or leave it out.")
-def read_docx(data: bytes) -> Content:
-    """Return paragraphs and tables in order as Markdown; the title is the document's own, or its first heading."""
-    from docx import Document
-
-    if data.startswith(_OLE):
-        raise DocumentError("is encrypted, or in the old .doc format. Save it as .docx without a password.")
-    document = Document(BytesIO(office_file(data, "a Word file")))
-    blocks = list(_Word(document).blocks(document.element.body))
-    around = []
-    for kind in ("header", "footer"):
-        texts = filter(None, map(_words_below, _parts(document, kind)))
-        around.append(Section("\n\n".join(dict.fromkeys(texts)), Place(f"page {kind}")))
-    title = title_from(document.core_properties.title)
-    properties = office_properties(document.core_properties)
-    first_heading = next((block.lstrip("# ") for block in blocks if block.startswith("#")), None)
-    return Content(title or title_from(first_heading), [Section("\n\n".join(blocks)), *around], properties)
-
-
-def office_file(data: bytes, kind: str) -> bytes:
-    """Return an Office file in the form that the libraries read: "Strict Open XML" has other namespaces.
-
-    Raises:
-        DocumentError: it is not an Office file.
-    """
-    with open_zip(data, kind=kind) as archive:
-        if "_rels/.rels" not in archive.namelist() or not _STRICT_NAMESPACE.search(archive.read("_rels/.rels")):
-            return data
-        usual = BytesIO()
-        with zipfile.ZipFile(usual, "w") as copy:
-            for name in archive.namelist():
-                part = archive.read(name)
-                xml = name.endswith((".xml", ".rels"))
-                copy.writestr(name, _STRICT_NAMESPACE.sub(_USUAL_NAMESPACE, part) if xml else part)
-    return usual.getvalue()
-
-
-def office_properties(found: Any) -> Properties:  # noqa: ANN401 - of python-docx, python-pptx or openpyxl
-    """Return the core properties of an Office file."""
-    author = getattr(found, "author", None) or getattr(found, "creator", None)
-    return Properties(author=author, date=found.modified or found.created, tags=found.keywords)
-
-
-def _parts(document: "WordDocument", kind: str) -> list["BaseOxmlElement"]:
-    """Return the parts of a Word file of a kind, such as "footnotes"."""
-    from docx.opc.part import XmlPart
-    from docx.oxml import parse_xml
-
-    of_kind = (each for each in document.part.rels.values() if each.reltype.endswith(f"/{kind}"))
-    parts = [each.target_part for each in of_kind if not each.is_external]
-    return [part.element if isinstance(part, XmlPart) else parse_xml(part.blob) for part in parts]
-
-
-class _Word:
-    """The text of a Word file in order, with the numbers of its paragraphs and its notes and comments."""
-
-    def __init__(self, document: "WordDocument") -> None:
-        self._names = {style.style_id: style.name or "" for style in document.styles}
-        self._numbering = Numbering(next(iter(_parts(document, "numbering")), None), document.styles.element)
-        self._notes = {
-            (kind, find(note, "string(@w:id)")): text
-            for kind in ("footnote", "endnote", "comment")
-            for part in _parts(document, f"{kind}s")
-            for note in find(part, f"./w:{kind}")
-            if (text := _words_below(note))
-        }
-
-    def blocks(self, root: "BaseOxmlElement") -> Iterator[str]:
-        """Yield the text of each paragraph and table, also of those in content controls and text boxes.
-
-        A note and a comment follow the paragraph or table that refers to it.
-        """
-        above = "count(ancestor::w:tbl | ancestor::w:p)"
-        here = f"[{above} = {find(root, above)}]"
-        for element in find(root, f".//w:p{here} | .//w:tbl{here}"):
-            is_table = element.tag.endswith("}tbl")
-            yield from filter(None, [_table(element) if is_table else self._paragraph(element)])
-            for box in [] if is_table else find(element, f".//w:txbxContent{_ONCE}"):
-                if find(box, above) == find(element, above) + 1:  # not in another box, which yields it
-                    yield from self.blocks(box)
-            for kind in ("footnote", "endnote", "comment"):
-                for name in find(element, f".//w:{kind}Reference/@w:id"):
-                    if text := self._notes.pop((kind, name), ""):
-                        yield f"[{kind.capitalize()}: {text}]"
-
-    def _paragraph(self, element: "BaseOxmlElement") -> str:
-        """Return one paragraph with its number and the Markdown mark of its style."""
-        text = _words(element).strip()
-        name = self._names.get(next(iter(find(element, "./w:pPr/w:pStyle/@w:val")), ""), "")
-        if not text:
-            return ""
-        number = self._numbering.number(element)
-        text = f"{number} {text}" if number else text
-        if heading := re.fullmatch(r"Heading ([1-6])", name):
-            return f"{'#' * int(heading[1])} {single_line(text)}"
-        if name == "Title":
-            return f"# {single_line(text)}"
-        return f"- {text}" if name.startswith("List") and not number else text
-
-
-def _table(table: "BaseOxmlElement") -> str:
-    """Return a table; rows and cells may be in content controls, and deleted rows are left out."""
-    depth = f"count(ancestor::w:tbl) = {1 + find(table, 'count(ancestor::w:tbl)')}"
-    rows = find(table, f".//w:tr[{depth}][not(w:trPr/w:del)]")
-    return markdown_tables([[_words_below(cell) for cell in find(row, f".//w:tc[{depth}]")] for row in rows])
-
-
-def _words_below(element: "BaseOxmlElement") -> str:
-    return " ".join(filter(None, map(_words, find(element, ".//w:p")))).strip()
-
-
-def _words(paragraph: "BaseOxmlElement") -> str:
-    """Return the text of a paragraph with insertions, links and formulas, without deletions, moved text and boxes."""
-    of_it = f"[count(ancestor::w:p) = {1 + find(paragraph, 'count(ancestor::w:p)')}]"
-    present = "[not(ancestor::w:del or ancestor::w:moveFrom)]"
-    nodes = find(paragraph, " | ".join(f".//{name}{_ONCE}{of_it}{present}" for name in _WORDS))
-    marks = {"tab": "\t", "br": "\n", "noBreakHyphen": "-", "oMath": " "}
-    return "".join(marks.get(node.tag.rpartition("}")[2], node.text or "") for node in nodes)
