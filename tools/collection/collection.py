@@ -56,7 +56,7 @@ from sleuth.tools.storage import (
     parse_filter,
     require_restored,
 )
-from sleuth.tools.types import EmbedderRecord, Hit
+from sleuth.tools.types import Hit
 
 _log = logging.getLogger(__name__)
 
@@ -137,10 +137,10 @@ class Collection:
             _log.warning("SLEUTH_LATEST_ONLY and --latest-only have no effect: filter the documents with --where.")
         url = catalogue_url(settings.home, settings.database_url)
         catalogue = Catalogue(url, owner=settings.owner, collection=settings.collection)
-        record = catalogue.embedder()
-        if check_embedder and record is not None and embedder.name not in (record.name, NONE):
+        built_with = catalogue.embedder()
+        if check_embedder and built_with is not None and embedder.name not in (built_with, NONE):
             catalogue.close()
-            raise embedder_changed(settings.collection, record.name, embedder.name)
+            raise embedder_changed(settings.collection, built_with, embedder.name)
         gc.freeze()  # what is loaded by now stays; a full collection of it during a search takes longer than the search
         return cls(settings, catalogue, embedder)
 
@@ -213,7 +213,7 @@ class Collection:
     def _put(self, entries: Sequence[Entry]) -> Stored:
         self._indexes.reset_if_ahead()
         if self.embedder is not None and self._catalogue.embedder() is None:
-            self._catalogue.set_embedder(EmbedderRecord(name=self.embedder.name, dimension=None))
+            self._catalogue.set_embedder(self.embedder.name)
         return self._catalogue.put_documents(entries)
 
     async def delete(self, document_ids: Sequence[str]) -> int:

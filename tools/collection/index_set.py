@@ -20,7 +20,6 @@ from sleuth.tools.search.entity_graph import GraphIndex
 from sleuth.tools.search.vectors import MAX_EXACT, Embedder, NoEmbedder, VectorIndex, no_embedder, open_vectors
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import Catalogue
-from sleuth.tools.types import EmbedderRecord
 
 ALL: tuple[IndexName, ...] = ("keyword", "graph", "dense")
 
@@ -104,10 +103,9 @@ class IndexSet:
         """Empty the indexes, also the vectors of another embedder."""
         with self._turn, self._indexing():
             for name in self.names:
-                index = self._opened(name)
-                index.clear()
-                if isinstance(index, VectorIndex):
-                    self._record(index)
+                self._opened(name).clear()
+            if "dense" in self.names:
+                self._catalogue.set_embedder(self._embedder.name)
             self._known.clear()
 
     def reset_if_ahead(self) -> None:
@@ -127,8 +125,7 @@ class IndexSet:
 
     def finish(self) -> None:
         """Tidy the vectors at the end of a change; without an embedder, delete those of deleted passages."""
-        record = self._catalogue.embedder()
-        if record is None:
+        if self._catalogue.embedder() is None:
             return
         with self._turn, self._indexing():
             vectors = self._opened("dense")
@@ -142,7 +139,8 @@ class IndexSet:
         index = self._opened(name)
         if isinstance(index, VectorIndex):
             index.check_embedder()
-            self._record(index)
+            if self._catalogue.embedder() is None:  # documents were first ingested without one
+                self._catalogue.set_embedder(self._embedder.name)
         indexed = 0
 
         def count(passages: int) -> None:
@@ -155,10 +153,8 @@ class IndexSet:
         catch_up(self._catalogue, index, on_indexed=count)
         if name not in self._known and (note := repair(self._catalogue, index, on_indexed=count)):
             self.notes.append(note)
-        if isinstance(index, VectorIndex):
-            self._record(index)
-            if indexed > MAX_EXACT:  # more than a batch of an ingest
-                index.tidy()
+        if isinstance(index, VectorIndex) and indexed > MAX_EXACT:  # more than a batch of an ingest
+            index.tidy()
         self._known[name] = index.applied()
 
     def _opened(self, name: IndexName) -> Index:
@@ -175,15 +171,8 @@ class IndexSet:
             return KeywordIndex(home / "keywords" / self._file_name, self._analyzer.terms)
         if name == "graph":
             return GraphIndex(home / "mentions" / f"{self._file_name}.db", self._analyzer.names)
-        record = None if "dense" in self.names else self._catalogue.embedder()
-        embedder = NoEmbedder(record.name) if record else self._embedder
-        return open_vectors(self._settings, embedder)
-
-    def _record(self, vectors: VectorIndex) -> None:
-        """Store the embedder of the vectors, also if documents were first ingested without one."""
-        record = EmbedderRecord(name=self._embedder.name, dimension=vectors.dimension())
-        if self._catalogue.embedder() != record:
-            self._catalogue.set_embedder(record)
+        built_with = None if "dense" in self.names else self._catalogue.embedder()
+        return open_vectors(self._settings, NoEmbedder(built_with) if built_with else self._embedder)
 
     @contextmanager
     def _indexing(self) -> Iterator[None]:

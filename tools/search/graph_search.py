@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from sleuth.tools.search.entity_graph import Candidate, Edge, GraphIndex, find_candidates
+from sleuth.tools.search.entity_graph import Candidate, GraphIndex, find_candidates
 from sleuth.tools.search.index import Index, IndexName
 from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.search.ranking import load, rank
@@ -13,6 +13,9 @@ from sleuth.tools.types import Explanation, Hit, Passage, Reason
 
 MOST_REASONS = 3
 """Maximum number of reasons in an explanation; further ones seldom differ."""
+
+_SHARED = ("kind", "source", "name", "stands_in", "start", "end", "gain")
+"""What a reason has of its edge."""
 
 Fetch = Callable[[Sequence[str]], list[Passage]]
 
@@ -43,21 +46,9 @@ def _explain(candidate: Candidate, texts: Mapping[str, str]) -> Explanation:
     own = candidate.base.s0
     parts = candidate.base.parts() | {"alone": own, "edges": candidate.formula - own, "coverage": candidate.coverage}
     best: dict[tuple[str, str], Reason] = {}
-    for link in candidate.links:
-        edge = link.edge
-        if link.gain > 0:
-            best.setdefault((edge.kind, edge.source), _reason(edge, link.gain, texts[edge.stands_in]))
+    for edge in candidate.links:
+        if edge.gain > 0:
+            values = {name: getattr(edge, name) for name in _SHARED}
+            reason = Reason(**values, sentence=texts[edge.stands_in][edge.start : edge.end])
+            best.setdefault((edge.kind, edge.source), reason)
     return Explanation(parts=parts, reasons=tuple(best.values())[:MOST_REASONS])
-
-
-def _reason(edge: Edge, gain: float, text: str) -> Reason:
-    return Reason(
-        kind=edge.kind,
-        source=edge.source,
-        name=edge.name,
-        stands_in=edge.stands_in,
-        start=edge.start,
-        end=edge.end,
-        sentence=text[edge.start : edge.end],
-        gain=gain,
-    )

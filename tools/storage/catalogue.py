@@ -28,7 +28,7 @@ from sleuth.tools.storage.schema import (
     rows_of,
 )
 from sleuth.tools.storage.triples import SqlTriples, delete_orphaned
-from sleuth.tools.types import Document, EmbedderRecord, Passage, now
+from sleuth.tools.types import Document, Passage, now
 
 ChangeKind = Literal["add", "delete"]
 Difference = Literal["added", "updated", "unchanged"]
@@ -312,18 +312,16 @@ class Catalogue:
                     break
         return page
 
-    def embedder(self) -> EmbedderRecord | None:
-        """Return the embedder that this collection was built with; None before the first ingest."""
-        for row in self._all(select(collections).where(*self._own_row())):
-            return EmbedderRecord(name=row.embedder, dimension=row.dimension)
-        return None
+    def embedder(self) -> str | None:
+        """Return the name of the embedder that this collection was built with; None before the first ingest."""
+        return next(iter(self._column(select(collections.c.embedder).where(*self._own_row()))), None)
 
-    def set_embedder(self, record: EmbedderRecord) -> None:
-        """Store the embedder, in place of the previous one."""
-        values = {"embedder": record.name, "dimension": record.dimension}
+    def set_embedder(self, name: str) -> None:
+        """Store the name of the embedder, in place of the previous one."""
         with self._begin(write=True) as connection:
-            if not connection.execute(update(collections).where(*self._own_row()).values(values)).rowcount:
-                connection.execute(insert(collections).values(owner=self.owner, name=self.collection, **values))
+            if not connection.execute(update(collections).where(*self._own_row()).values(embedder=name)).rowcount:
+                row = {"owner": self.owner, "name": self.collection, "embedder": name}
+                connection.execute(insert(collections).values(row))
 
     def triples(self, *, model: str = "") -> SqlTriples:
         """Return the triples in this collection's passages; only methods that concern one model need its name."""

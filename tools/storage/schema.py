@@ -59,8 +59,8 @@ collections = Table(
     Column("owner", String, primary_key=True),
     Column("name", String, primary_key=True),
     Column("embedder", String, nullable=False),
-    Column("dimension", Integer),
-    Column("vectors_version", Integer),  # of earlier releases
+    Column("dimension", Integer),  # of earlier releases, as the next one
+    Column("vectors_version", Integer),
 )
 
 documents = Table(

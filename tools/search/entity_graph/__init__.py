@@ -5,6 +5,6 @@
 
 from sleuth.tools.search.entity_graph.edges import Edge, Kind, QueryTerms
 from sleuth.tools.search.entity_graph.index import GraphIndex
-from sleuth.tools.search.entity_graph.search import Candidate, Link, find_candidates
+from sleuth.tools.search.entity_graph.search import Candidate, find_candidates
 
-__all__ = ["Candidate", "Edge", "GraphIndex", "Kind", "Link", "QueryTerms", "find_candidates"]
+__all__ = ["Candidate", "Edge", "GraphIndex", "Kind", "QueryTerms", "find_candidates"]
