@@ -35,7 +35,7 @@ from sleuth.tools.evidence_checker.checker import find_checker
 from sleuth.tools.search import Mode, Query, Retriever, find_mode
 from sleuth.tools.search.langchain_retriever import LangChainRetriever
 from sleuth.tools.search.reranker import CompressorReranker
-from sleuth.tools.search.vectors.langchain_embedder import LangChainEmbedder
+from sleuth.tools.search.vectors.embedder import LangChainEmbedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.knowledge_graph.backends import open_graph
 from sleuth.tools.sources.question_attributes.svm import find_svm
