@@ -31,7 +31,7 @@ from sleuth.graphs.runs.history import list_checkpoints
 from sleuth.studio.model_server.adapter import PACKAGED
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import RunError
-from sleuth.tools.evidence_checker.checker import find_checker
+from sleuth.tools.evidence_checker.checker import EvidenceChecker
 from sleuth.tools.search import Mode, Query, Retriever, find_mode
 from sleuth.tools.search.langchain_retriever import LangChainRetriever
 from sleuth.tools.search.reranker import CompressorReranker
@@ -404,7 +404,7 @@ async def open_services(
             graph=graph,
             tracing=settings.tracing,
             trace_texts=settings.trace_texts,
-            checker=await asyncio.to_thread(find_checker, settings.checker),
+            checker=await asyncio.to_thread(EvidenceChecker.load, settings.checker),
             predictor=await asyncio.to_thread(find_svm, settings.home, collection.embedder),
             thresholds=await asyncio.to_thread(fitted_thresholds, [settings.home, *PACKAGED], model.name_of),
         )

@@ -126,10 +126,11 @@ class EvidenceChecker:
         self._turn = threading.Lock()
 
     @classmethod
+    @cache
     def load(cls, folder: Path | None = None, *, threads: int | None = None) -> "EvidenceChecker":
-        """Load a checker that `training.evidence_checker.export` has written.
+        """Return the checker that `training.evidence_checker.export` has written to a folder.
 
-        The network is loaded when it is used first.
+        It is loaded once, and its network when it is used first: all owners of a server share it.
 
         Args:
             folder: its folder; None is the one that comes with the package.
@@ -144,7 +145,17 @@ class EvidenceChecker:
                 f"{folder} contains no evidence checker ({NETWORK} is missing): export one, or name its folder."
             )
         settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-        return cls(Layout(folder / TOKENIZER), _network(folder, threads), Temperatures(**settings["temperatures"]))
+
+        @cache
+        def session() -> "InferenceSession":
+            return open_session(folder / NETWORK, threads=threads)
+
+        def run(ids: Ids, mask: Ids, types: Ids) -> tuple[Floats, Floats]:
+            inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
+            tokens, whole = session().run(None, inputs)
+            return tokens, whole
+
+        return cls(Layout(folder / TOKENIZER), run, Temperatures(**settings["temperatures"]))
 
     def read(self, question: str, passages: Sequence[Evidence]) -> Reading:
         """Return how the passages answer a question."""
@@ -208,33 +219,6 @@ class EvidenceChecker:
             for row, at in enumerate(part):
                 found[at] = _Read(window=windows[at], tokens=tokens[row], whole=whole[row])
         return [found[at] for at in range(len(windows))]
-
-
-def _network(folder: Path, threads: int | None) -> Run:
-    """Return the network of a folder, which is loaded at the first call."""
-
-    @cache
-    def session() -> "InferenceSession":
-        return open_session(folder / NETWORK, threads=threads)
-
-    def run(ids: Ids, mask: Ids, types: Ids) -> tuple[Floats, Floats]:
-        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
-        tokens, whole = session().run(None, inputs)
-        return tokens, whole
-
-    return run
-
-
-@cache
-def find_checker(folder: Path | None) -> EvidenceChecker:
-    """Return the checker of a folder, or the one of the package.
-
-    It is loaded once: all owners of a server share it.
-
-    Raises:
-        UsageError: the folder does not contain a checker.
-    """
-    return EvidenceChecker.load(folder)
 
 
 def _batches(windows: Sequence[Window]) -> Iterator[list[int]]:

@@ -8,7 +8,7 @@ from checker import TOKENIZER
 
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
-from sleuth.tools.evidence_checker.checker import AnswerSpan, Floats, Ids, Reading, Run, Temperatures, find_checker
+from sleuth.tools.evidence_checker.checker import AnswerSpan, Floats, Ids, Reading, Run, Temperatures
 from sleuth.tools.evidence_checker.inputs import Layout
 
 LAYOUT = Layout(TOKENIZER)
@@ -113,4 +113,4 @@ def test_support_of_an_answer_is_that_of_spans_with_its_words(answer: str, suppo
 
 def test_folder_without_a_checker_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"contains no evidence checker \(network\.onnx is missing\)"):
-        find_checker(tmp_path)
+        EvidenceChecker.load(tmp_path)

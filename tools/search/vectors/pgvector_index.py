@@ -36,7 +36,7 @@ _NO_EXTENSION = ("58P01", "0A000", "42501", "42704")
 class PgVectorIndex(VectorIndex):
     """A table of vectors, and a row in `sleuth_vectors` about it."""
 
-    def __init__(self, url: str, *, owner: str, collection: str, embedder: Embedder) -> None:
+    def __init__(self, url: str | None, *, owner: str, collection: str, embedder: Embedder) -> None:
         """Open or create the table's row."""
         super().__init__(owner=owner, collection=collection, embedder=embedder)
         self._table = f"sleuth_vectors_{self._mark}"
@@ -145,8 +145,10 @@ class PgVectorIndex(VectorIndex):
 
 
 @lru_cache(maxsize=16)
-def engine_of(url: str) -> Engine:
-    """Return one pool of connections per database, in which pgvector is ready."""
+def engine_of(url: str | None) -> Engine:
+    """Return one pool of connections per database, in which pgvector is ready; raise UsageError if none is set."""
+    if url is None:
+        raise UsageError("SLEUTH_VECTORS=pgvector needs a Postgres: set SLEUTH_DATABASE_URL.")
     engine = open_engine(catalogue_url(Path(), url))
     try:
         with engine.execution_options(sleuth_write=True).begin() as connection:
