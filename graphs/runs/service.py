@@ -52,7 +52,7 @@ from sleuth.graphs.runs.subruns import StoreSubruns
 from sleuth.tools.errors import RunError, SleuthError, StoreTooNew, UnknownName, UsageError
 from sleuth.tools.settings import Profile
 from sleuth.tools.sources.web_pages.page import PageText
-from sleuth.tools.storage import parse_filter
+from sleuth.tools.storage.filters import parse_filter
 from sleuth.tools.text import check_unicode
 from sleuth.tools.tracing.callbacks import add_callbacks
 

@@ -27,7 +27,8 @@ from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
 from sleuth.tools.search.vectors import NONE
 from sleuth.tools.settings import Settings, client_options, is_loopback, tracing_variables
 from sleuth.tools.sources.knowledge_graph.backends import is_url, open_graph
-from sleuth.tools.storage import SCHEMA_VERSION, catalogue_url, documents, meta, open_engine
+from sleuth.tools.storage import catalogue_url, open_engine
+from sleuth.tools.storage.schema import SCHEMA_VERSION, documents, meta
 from sleuth.tools.tracing.exporter import endpoint, open_tracer
 
 SECONDS = 10.0

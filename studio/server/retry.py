@@ -5,7 +5,7 @@ import math
 from collections.abc import Awaitable, Callable
 
 from sleuth.tools.retry import retry
-from sleuth.tools.storage import is_away
+from sleuth.tools.storage.database import is_away
 
 _log = logging.getLogger(__name__)
 

@@ -15,9 +15,11 @@ from filelock import FileLock, Timeout
 
 from sleuth.tools.collection.passage_analysis import PassageAnalyzer
 from sleuth.tools.errors import StoreBusy, StoreError
-from sleuth.tools.search import Index, IndexName, KeywordIndex
-from sleuth.tools.search.entity_graph import GraphIndex
-from sleuth.tools.search.vectors import MAX_EXACT, Embedder, NoEmbedder, VectorIndex, no_embedder, open_vectors
+from sleuth.tools.search.entity_graph.index import GraphIndex
+from sleuth.tools.search.index import Index, IndexName
+from sleuth.tools.search.keyword_index import KeywordIndex
+from sleuth.tools.search.vectors.embedder import Embedder, NoEmbedder, no_embedder
+from sleuth.tools.search.vectors.index import MAX_EXACT, VectorIndex, open_vectors
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import Catalogue
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker.inputs import Evidence, Layout, Piece, Window
-from sleuth.tools.onnx import open_session
+from sleuth.tools.onnx import as_inputs, open_session
 from sleuth.tools.text import name_key
 
 NETWORK, TOKENIZER, SETTINGS = "network.onnx", "tokenizer.json", "settings.json"
@@ -215,7 +215,7 @@ class EvidenceChecker:
     def _read(self, windows: Sequence[Window]) -> list[_Read]:
         found: dict[int, _Read] = {}
         for part in _batches(windows):
-            tokens, whole = self._run(*_arrays([windows[at] for at in part]))
+            tokens, whole = self._run(*as_inputs([(windows[at].ids, windows[at].types) for at in part]).values())
             for row, at in enumerate(part):
                 found[at] = _Read(window=windows[at], tokens=tokens[row], whole=whole[row])
         return [found[at] for at in range(len(windows))]
@@ -230,16 +230,6 @@ def _batches(windows: Sequence[Window]) -> Iterator[list[int]]:
         part.append(at)
     if part:
         yield part
-
-
-def _arrays(windows: Sequence[Window]) -> tuple[Ids, Ids, Ids]:
-    """Return ids, mask and types, padded to the longest."""
-    shape = (len(windows), max(len(window.ids) for window in windows))
-    ids, mask, types = (np.zeros(shape, dtype=np.int64) for _ in range(3))
-    for row, window in enumerate(windows):
-        size = len(window.ids)
-        ids[row, :size], mask[row, :size], types[row, :size] = window.ids, 1, window.types
-    return ids, mask, types
 
 
 def _relevance(read: _Read) -> Floats:

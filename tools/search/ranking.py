@@ -1,4 +1,4 @@
-"""The trained ranking of graph search: features of the candidates, and boosted regression trees over them.
+"""Graph search: from a query to hits with explanations, ranked by boosted regression trees over features.
 
 Features are defined once for training and for search. Each is a number that relates a question to a pool of candidates;
 none is a word, name or id, so a trained model transfers to other collections. Shares are of the question's words,
@@ -8,7 +8,7 @@ weighted by idf. The trees are plain arrays that numpy evaluates.
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +17,14 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sleuth.tools.search.entity_graph import Candidate, Edge, Kind, QueryTerms
+from sleuth.tools.search.entity_graph.edges import Edge, Kind, QueryTerms
+from sleuth.tools.search.entity_graph.index import GraphIndex
+from sleuth.tools.search.entity_graph.search import Candidate, find_candidates
+from sleuth.tools.search.index import Index, IndexName
+from sleuth.tools.search.keyword_index import KeywordIndex
+from sleuth.tools.search.retriever import Query
+from sleuth.tools.search.vectors import VectorIndex
+from sleuth.tools.types import Explanation, Hit, Passage, Reason
 
 VERSION = 1
 """Raised whenever a feature comes, goes, or is computed differently; then the model is trained again."""
@@ -33,6 +40,14 @@ _ARRAYS = ("roots", "feature", "threshold", "left", "right", "value")
 _KINDS: tuple[Kind, ...] = get_args(Kind)
 _LINK = ("gain", "w", "r", "nc", "s0", "links", "gains", "union", "seed", "asks", "rest", "sentence", "later")
 _NO_LINK = dict.fromkeys(_LINK, 0.0)
+
+MOST_REASONS = 3
+"""Maximum number of reasons in an explanation; further ones seldom differ."""
+
+_SHARED = ("kind", "source", "name", "stands_in", "start", "end", "gain")
+"""What a reason has of its edge."""
+
+Fetch = Callable[[Sequence[str]], list[Passage]]
 
 
 def title_of(candidate: Candidate) -> str:
@@ -271,3 +286,37 @@ def _spread(asked: QueryTerms, ranked: Sequence[Candidate]) -> Iterator[Candidat
         missing -= best.read.found
         best.score += gains[best.passage.id]
         yield best
+
+
+def search_graph(
+    query: Query, indexes: Mapping[IndexName, Index], fetch: Fetch, model: Path | None = None
+) -> list[Hit]:
+    """Return the best passages by the entity graph; passages seen before come last. Blocks.
+
+    model: the trained ranker's file; without one the untrained formula ranks. It was trained on whole questions: for a
+    hop the formula is better (`docs/benchmarks/retrieval.md`).
+    """
+    graph, keywords, vectors = indexes["graph"], indexes["keyword"], indexes.get("dense")
+    assert isinstance(graph, GraphIndex)
+    assert isinstance(keywords, KeywordIndex)
+    meaning = vectors.search if isinstance(vectors, VectorIndex) else None
+    asked, found = find_candidates(query, graph, keywords, fetch, meaning)
+    ranked = found if model is None or query.hop else rank(asked, found, load(model))
+    unseen_first = sorted(ranked, key=lambda candidate: candidate.passage.id in query.seen)
+    texts = {candidate.passage.id: candidate.passage.text for candidate in found}
+    return [
+        Hit(passage=candidate.passage, score=candidate.score, rank=rank, why=_explain(candidate, texts))
+        for rank, candidate in enumerate(unseen_first[: query.k], start=1)
+    ]
+
+
+def _explain(candidate: Candidate, texts: Mapping[str, str]) -> Explanation:
+    own = candidate.base.s0
+    parts = candidate.base.parts() | {"alone": own, "edges": candidate.formula - own, "coverage": candidate.coverage}
+    best: dict[tuple[str, str], Reason] = {}
+    for edge in candidate.links:
+        if edge.gain > 0:
+            values = {name: getattr(edge, name) for name in _SHARED}
+            reason = Reason(**values, sentence=texts[edge.stands_in][edge.start : edge.end])
+            best.setdefault((edge.kind, edge.source), reason)
+    return Explanation(parts=parts, reasons=tuple(best.values())[:MOST_REASONS])

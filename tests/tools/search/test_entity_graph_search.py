@@ -140,14 +140,3 @@ def test_a_share_of_the_question_does_not_depend_on_the_order_of_its_words(tmp_p
     orders = permutations([*asked.weights][:4])
     assert len({asked.share(order) for order in orders}) == 1
     keywords.close()
-
-
-def test_language_of_all_passages_is_known_without_detection(tmp_path: Path) -> None:
-    keywords = KeywordIndex(tmp_path)
-    english = passage("p1", "", "The mill ground the corn of the villages nearby.")
-    keywords.apply(upsert=[english], delete=[])
-    assert QueryTerms("Welche Mühle mahlte das Korn?", keywords).only_language == "en"
-    german = passage("p2", "", "Die Mühle mahlte das Korn der umliegenden Dörfer.")
-    keywords.apply(upsert=[german], delete=[])
-    assert QueryTerms("Welche Mühle mahlte das Korn?", keywords).only_language is None
-    keywords.close()
