@@ -36,7 +36,8 @@ COVER = 2.4
 NEVER = -1.0
 """Position of an empty set of words."""
 
-_ARRAYS = ("roots", "feature", "threshold", "left", "right", "value")
+ARRAYS = ("roots", "feature", "threshold", "left", "right", "value")
+"""Fields of `Trees` in the model's file, next to its metadata as JSON."""
 _KINDS: tuple[Kind, ...] = get_args(Kind)
 _LINK = ("gain", "w", "r", "nc", "s0", "links", "gains", "union", "seed", "asks", "rest", "sentence", "later")
 _NO_LINK = dict.fromkeys(_LINK, 0.0)
@@ -246,23 +247,13 @@ class Trees:
                 return np.asarray(self.value[at].sum(axis=1, dtype=np.float64))
             at = following
 
-    def save(self, file: Path) -> None:
-        """Write one compressed file; the same trees always give the same arrays."""
-        meta = np.frombuffer(json.dumps(dict(self.meta), sort_keys=True).encode(), dtype=np.uint8)
-        np.savez_compressed(file, meta=meta, **{name: getattr(self, name) for name in _ARRAYS})
-
-    @classmethod
-    def load(cls, file: Path) -> "Trees":
-        """Load a file without unpickling."""
-        with np.load(file, allow_pickle=False) as arrays:
-            meta = json.loads(arrays["meta"].tobytes())
-            return cls(meta=meta, **{name: arrays[name] for name in _ARRAYS})
-
 
 @lru_cache(maxsize=4)
 def load(file: Path = MODEL) -> Trees:
-    """Return the cached model."""
-    return Trees.load(file)
+    """Return the cached model, loaded without unpickling."""
+    with np.load(file, allow_pickle=False) as arrays:
+        meta = json.loads(arrays["meta"].tobytes())
+        return Trees(meta=meta, **{name: arrays[name] for name in ARRAYS})
 
 
 def rank(asked: QueryTerms, candidates: Sequence[Candidate], trees: Trees) -> list[Candidate]:

@@ -33,7 +33,6 @@ from sleuth.tools.types import Document, Passage, now
 
 ChangeKind = Literal["add", "delete"]
 Difference = Literal["added", "updated", "unchanged"]
-Kept = TypeVar("Kept", Document, Passage)
 
 METADATA = ("author", "date", "language", "tags")
 """Columns of a document that are not compared with its former version, and null until they are read."""
@@ -90,10 +89,13 @@ class Listed:
     tags: tuple[str, ...] | None = None
 
 
+Kept = TypeVar("Kept", Document, Passage, Listed)
+
+
 def parse_row(kind: type[Kept], row: Row[Any]) -> Kept:
-    """Return a row as a document or passage."""
+    """Return a row as a document, a passage or a document in a listing."""
     cells = {name: row._mapping[name] for name in kind.__dataclass_fields__}
-    return kind(**cells | ({"tags": parse_tags(cells["tags"])} if kind is Document else {}))
+    return kind(**cells | ({"tags": parse_tags(cells["tags"])} if "tags" in cells else {}))
 
 
 def cells_of(kept: Document | Passage) -> dict[str, object]:
@@ -121,12 +123,6 @@ def _differences(batch: Mapping[str, Entry], known: Mapping[str, Row[Any]]) -> d
         is_same = all(row._mapping[name] == getattr(batch[id_].document, name) for name in names)
         found[id_] = "unchanged" if is_same else "updated"
     return found
-
-
-def parse_listed(row: Row[Any]) -> Listed:
-    """Return a row as a document in a listing."""
-    cells = {name: row._mapping[name] for name in LISTED}
-    return Listed(**{**cells, "tags": parse_tags(cells["tags"])}, passages=row.passages)
 
 
 class Catalogue:
@@ -221,7 +217,7 @@ class Catalogue:
         with self._begin() as connection:
             rows = connection.execute(query.order_by(documents.c.id).limit(None if where else limit))
             found = islice((row for row in rows if where is None or where.matches(dict(row._mapping))), limit)
-            return [parse_listed(row) for row in found]
+            return [parse_row(Listed, row) for row in found]
 
     def matching_passages(self, where: Filter) -> frozenset[str]:
         """Return the ids of the passages of the documents that match a filter."""
