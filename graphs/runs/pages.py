@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from sleuth.graphs.persistence import StoredPages, Thread
 from sleuth.tools.errors import UsageError
-from sleuth.tools.search.retriever import FilteredRetriever, Retriever
+from sleuth.tools.search import Retriever
+from sleuth.tools.search.retriever import FilteredRetriever
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.sources.web_pages.page import PageText
 from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever

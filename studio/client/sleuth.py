@@ -31,7 +31,7 @@ from sleuth.graphs.runs.history import list_checkpoints
 from sleuth.studio.model_server.adapter import PACKAGED
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import RunError
-from sleuth.tools.evidence_checker.checker import EvidenceChecker
+from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search import Mode, Query, Retriever, find_mode
 from sleuth.tools.search.langchain_retriever import LangChainRetriever
 from sleuth.tools.search.reranker import CompressorReranker

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from sleuth.graphs.persistence import Store, Threads
 from sleuth.graphs.runs import RunService
 from sleuth.studio.client.sleuth import NamedModel, open_services
-from sleuth.tools.collection.collection import Collection, make_passage_embedder
+from sleuth.tools.collection import Collection
+from sleuth.tools.collection.collection import make_passage_embedder
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
 

@@ -22,17 +22,19 @@ from sleuth.tools.documents.loading import FileReader
 from sleuth.tools.documents.parallel_reading import LocalWorkers, Workers, default_workers
 from sleuth.tools.documents.resource_limits import Bounds
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
+from sleuth.tools.search import Mode, Query
 from sleuth.tools.search.index import IndexName
 from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.search.knowledge_graph import NameGraph, NameGraphCache, search_knowledge_graph
 from sleuth.tools.search.ranking import MODEL, search_graph
 from sleuth.tools.search.reranker import CANDIDATES, EndpointReranker, Reranker, rerank_best
-from sleuth.tools.search.retriever import Mode, Query, fetch_depth, fuse
-from sleuth.tools.search.vectors.embedder import NONE, Embedder, LocalEmbedder, NoEmbedder, make_embedder
-from sleuth.tools.search.vectors.index import VectorIndex, embedder_changed
+from sleuth.tools.search.retriever import fetch_depth, fuse
+from sleuth.tools.search.vectors import NONE, Embedder, NoEmbedder, VectorIndex
+from sleuth.tools.search.vectors.embedder import LocalEmbedder, make_embedder
+from sleuth.tools.search.vectors.index import embedder_changed
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import SqlTriples, catalogue_url, in_thread, require_restored
-from sleuth.tools.storage.catalogue import Catalogue, Entry, Listed, Stored
+from sleuth.tools.storage import Catalogue, Listed, SqlTriples, catalogue_url, in_thread, require_restored
+from sleuth.tools.storage.catalogue import Entry, Stored
 from sleuth.tools.storage.filters import parse_filter
 from sleuth.tools.types import Hit
 

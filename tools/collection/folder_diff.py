@@ -15,7 +15,8 @@ from sleuth.tools.documents.formats.archives import ZIP
 from sleuth.tools.documents.loading import Loaders
 from sleuth.tools.documents.resource_limits import is_folder, printable
 from sleuth.tools.errors import UsageError
-from sleuth.tools.storage.catalogue import Catalogue, Difference
+from sleuth.tools.storage import Catalogue
+from sleuth.tools.storage.catalogue import Difference
 
 _UNREADABLE = "unreadable, and unchanged since. `sleuth ingest` tries it again and reports the reason."
 

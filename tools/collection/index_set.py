@@ -5,11 +5,13 @@ repeated: a change is written to an index before it is recorded as applied, so a
 functions and methods block: call them in a thread.
 """
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -18,10 +20,14 @@ from sleuth.tools.errors import StoreBusy, StoreError
 from sleuth.tools.search.entity_graph.index import GraphIndex
 from sleuth.tools.search.index import Index, IndexName
 from sleuth.tools.search.keyword_index import KeywordIndex
-from sleuth.tools.search.vectors.embedder import Embedder, NoEmbedder, no_embedder
-from sleuth.tools.search.vectors.index import MAX_EXACT, VectorIndex, open_vectors
+from sleuth.tools.search.vectors import Embedder, NoEmbedder, VectorIndex
+from sleuth.tools.search.vectors.chroma_index import ChromaIndex
+from sleuth.tools.search.vectors.embedder import no_embedder
+from sleuth.tools.search.vectors.index import MAX_EXACT
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import Catalogue
+
+_log = logging.getLogger(__name__)
 
 ALL: tuple[IndexName, ...] = ("keyword", "graph", "dense")
 
@@ -235,3 +241,19 @@ def _update(
         kept = {passage.id for passage in present}
         index.apply(upsert=present, delete=[id_ for id_ in part if id_ not in kept])
         on_indexed(len(present))
+
+
+def open_vectors(settings: Settings, embedder: Embedder) -> VectorIndex:
+    """Open or create the vectors of the collection in the settings.
+
+    Raises:
+        UsageError: pgvector is set without a Postgres.
+    """
+    own: dict[str, Any] = {"owner": settings.owner, "collection": settings.collection, "embedder": embedder}
+    if settings.vectors == "chroma":
+        return ChromaIndex(settings.chroma_url or settings.home / "chroma", **own)
+    from sleuth.tools.search.vectors.pgvector_index import PgVectorIndex
+
+    if settings.vectors == "pgvector-bits":
+        _log.warning("SLEUTH_VECTORS=pgvector-bits is now pgvector, and its name will be removed: use pgvector.")
+    return PgVectorIndex(settings.database_url, **own)

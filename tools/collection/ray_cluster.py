@@ -23,8 +23,8 @@ from sleuth.tools.documents.loading import FileReader, LoadedDocument, Loaders, 
 from sleuth.tools.documents.resource_limits import Bounds, printable
 from sleuth.tools.errors import DocumentError, StoreError, UsageError
 from sleuth.tools.optional_imports import DISTRIBUTION, extra
-from sleuth.tools.search.vectors import Vectors
-from sleuth.tools.search.vectors.embedder import Embedder, LocalEmbedder
+from sleuth.tools.search.vectors import Embedder, Vectors
+from sleuth.tools.search.vectors.embedder import LocalEmbedder
 from sleuth.tools.text.analysis import analyze
 
 _log = logging.getLogger(__name__)

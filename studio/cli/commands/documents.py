@@ -22,7 +22,8 @@ from sleuth.studio.console.search_view import explanation_lines
 from sleuth.tools.collection import Collection
 from sleuth.tools.documents.formats.content import at_words
 from sleuth.tools.errors import UsageError
-from sleuth.tools.search.retriever import GRAPH_MODES, MODES, Query, find_mode
+from sleuth.tools.search import GRAPH_MODES, Query, find_mode
+from sleuth.tools.search.retriever import MODES
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import LockMode, hold
 from sleuth.tools.storage.filters import EXAMPLE

@@ -23,8 +23,8 @@ from sleuth.studio.server.schemas.errors import STORE_AWAY, describe_failure
 from sleuth.studio.server.telemetry.metrics import Telemetry
 from sleuth.studio.server.tenants import Tenants
 from sleuth.tools import errors
-from sleuth.tools.storage import HomeLock
-from sleuth.tools.storage.database import is_database_error, is_refused
+from sleuth.tools.storage import HomeLock, is_database_error
+from sleuth.tools.storage.database import is_refused
 from sleuth.tools.types import now
 
 _log = logging.getLogger(__name__)

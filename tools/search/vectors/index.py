@@ -4,7 +4,6 @@ A store has our embeddings with ids only; texts stay in the catalogue. All metho
 """
 
 import json
-import logging
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import partial
@@ -19,10 +18,7 @@ from sleuth.tools.search.index import Index
 from sleuth.tools.search.keyword_index import search_deeper
 from sleuth.tools.search.retriever import Scored
 from sleuth.tools.search.vectors.embedder import Embedder
-from sleuth.tools.settings import Settings
 from sleuth.tools.types import Passage
-
-_log = logging.getLogger(__name__)
 
 MAX_EXACT = 10_000
 """Vectors, of a filter or in Postgres, up to which all are compared; beyond, a neighbor graph is searched."""
@@ -112,24 +108,6 @@ class VectorIndex(Index):
             old, new = f"{name} ({known} numbers)", f"{name} ({length} numbers)"
             raise embedder_changed(self._about["collection"], old, new)
         return known
-
-
-def open_vectors(settings: Settings, embedder: Embedder) -> VectorIndex:
-    """Open or create the vectors of the collection in the settings.
-
-    Raises:
-        UsageError: pgvector is set without a Postgres.
-    """
-    own: dict[str, Any] = {"owner": settings.owner, "collection": settings.collection, "embedder": embedder}
-    if settings.vectors == "chroma":
-        from sleuth.tools.search.vectors.chroma_index import ChromaIndex
-
-        return ChromaIndex(settings.chroma_url or settings.home / "chroma", **own)
-    from sleuth.tools.search.vectors.pgvector_index import PgVectorIndex
-
-    if settings.vectors == "pgvector-bits":
-        _log.warning("SLEUTH_VECTORS=pgvector-bits is now pgvector, and its name will be removed: use pgvector.")
-    return PgVectorIndex(settings.database_url, **own)
 
 
 def index_text(passage: Passage) -> str:

@@ -9,8 +9,9 @@ import numpy as np
 
 from sleuth.tools.documents.chunking import split
 from sleuth.tools.errors import UsageError
+from sleuth.tools.search import GRAPH_MODES, DocumentReader, Query, Retriever
 from sleuth.tools.search.keyword_index import MemoryKeywords
-from sleuth.tools.search.retriever import GRAPH_MODES, DocumentReader, Query, Retriever, Scored, fetch_depth, fuse
+from sleuth.tools.search.retriever import Scored, fetch_depth, fuse
 from sleuth.tools.search.vectors import Embedder, NoEmbedder, Vectors
 from sleuth.tools.sources.web_pages.chunks import chunk
 from sleuth.tools.sources.web_pages.page import PageText, Table
