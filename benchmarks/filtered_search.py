@@ -17,7 +17,8 @@ import numpy as np
 
 from benchmarks.growth.corpus import line_of, questions
 from benchmarks.harness import Projected, clock, write_json
-from sleuth.tools.collection import Collection, corpus_entry
+from sleuth.tools.collection import Collection
+from sleuth.tools.collection.batch_reader import corpus_entry
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.settings import Settings
 

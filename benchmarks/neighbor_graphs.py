@@ -23,7 +23,8 @@ from benchmarks.growth.corpus import passage, questions
 from benchmarks.harness import Projected, clock, write_json
 from benchmarks.servers import postgres
 from sleuth.studio.evaluation.run_folder import read_lines
-from sleuth.tools.search.vectors import Embedder, Vectors, make_embedder, pgvector_index
+from sleuth.tools.search.vectors import Vectors, pgvector_index
+from sleuth.tools.search.vectors.embedder import Embedder, make_embedder
 from sleuth.tools.search.vectors.pgvector_index import PgVectorIndex
 from sleuth.tools.settings import Settings
 

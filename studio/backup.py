@@ -28,11 +28,12 @@ from pydantic import BaseModel, ValidationError
 from sqlalchemy import URL
 
 from sleuth.graphs.persistence.store import runs_url
-from sleuth.tools.collection import INDEXING_LOCK
+from sleuth.tools.collection.index_set import INDEXING_LOCK
 from sleuth.tools.errors import StoreBusy, StoreDamaged, StoreError, StoreTooNew, UsageError
 from sleuth.tools.optional_imports import DISTRIBUTION
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import RESTORING, catalogue_url, hold, require_restored
+from sleuth.tools.storage import catalogue_url, hold, require_restored
+from sleuth.tools.storage.locks import RESTORING
 from sleuth.tools.types import now
 
 FORMAT = 2

@@ -4,7 +4,7 @@ Its telemetry, which is on by default since release 1.29, is turned off before i
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,15 @@ def open_session(
         values = [OrtValue.ortvalue_from_numpy(tensor) for tensor in weights.values()]
         options.add_external_initializers(list(weights), values)
     return InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+
+
+def as_inputs(rows: Sequence[tuple[Sequence[int], Sequence[int]]], *, pad: int = 0) -> dict[str, NDArray[np.int64]]:
+    """Return the ids, mask and types of a network's inputs, from rows of ids and types padded to the longest."""
+    shape = (len(rows), max(len(ids) for ids, _ in rows))
+    ids, mask, types = np.full(shape, pad), np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+    for row, (own, own_types) in enumerate(rows):
+        ids[row, : len(own)], mask[row, : len(own)], types[row, : len(own)] = own, 1, own_types
+    return {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
 
 
 def _cores() -> int:

@@ -106,14 +106,6 @@ class Hit:
     why: Explanation | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EmbedderRecord:
-    """The embedder that a collection was built with; the dimension is known after its first passage."""
-
-    name: str
-    dimension: int | None
-
-
 def hit_to_json(hit: Hit, explain: bool = False) -> dict[str, object]:
     """Return the JSON form that `search` prints."""
     passage = hit.passage

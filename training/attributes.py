@@ -18,7 +18,8 @@ from sleuth.studio.cli.app import run_cli
 from sleuth.studio.console.output import emit
 from sleuth.studio.evaluation.scoring import Difference, Interval, difference, interval
 from sleuth.tools.errors import UsageError
-from sleuth.tools.search.vectors import Embedder, make_embedder
+from sleuth.tools.search.vectors import Embedder
+from sleuth.tools.search.vectors.embedder import make_embedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.question_attributes import DOMAINS
 from sleuth.tools.sources.question_attributes.examples import EXAMPLE, Example, packaged_examples

@@ -27,7 +27,8 @@ from sleuth.agents.roles.planning import BEGIN, NEXT, NEXT_WITH_FINDING
 from sleuth.agents.roles.reading import ANSWER_FROM_FACTS, ANSWER_UNAIDED
 from sleuth.studio.cli.app import run_cli
 from sleuth.tools.errors import UsageError
-from sleuth.tools.search.vectors import Embedder, make_embedder
+from sleuth.tools.search.vectors import Embedder
+from sleuth.tools.search.vectors.embedder import make_embedder
 from sleuth.tools.settings import Profile, Settings
 from training.roles.tuning import (
     USUAL,

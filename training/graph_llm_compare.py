@@ -28,7 +28,8 @@ from sleuth.studio.evaluation.run_folder import read_lines
 from sleuth.studio.evaluation.scoring import Difference, Interval, difference, exact_match, f1, interval, paired
 from sleuth.studio.model_server.adapter import merge
 from sleuth.tools.errors import UsageError
-from sleuth.tools.search.vectors import Embedder, make_embedder
+from sleuth.tools.search.vectors import Embedder
+from sleuth.tools.search.vectors.embedder import make_embedder
 from sleuth.tools.settings import Settings
 from training.graph_llm import prompt_ids
 from training.roles.tuning import prompt_token_ids, read_examples

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sleuth.tools.errors import UsageError
-from sleuth.tools.search import KeywordIndex, Query
-from sleuth.tools.search.entity_graph import GraphIndex, find_candidates
+from sleuth.tools.search import Query
+from sleuth.tools.search.entity_graph.index import GraphIndex
+from sleuth.tools.search.entity_graph.search import find_candidates
+from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.search.ranking import matrix
 from sleuth.tools.types import Passage
 

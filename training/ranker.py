@@ -15,7 +15,7 @@ import typer
 
 from sleuth.tools.errors import SleuthError
 from sleuth.tools.optional_imports import extra
-from sleuth.tools.search.ranking import VERSION, Trees
+from sleuth.tools.search.ranking import ARRAYS, VERSION, Trees
 from training.pools import Pool, pools, read_training
 
 TREES = 200
@@ -48,7 +48,8 @@ def train(
     passages, questions = read_training(files)
     found, names = pools(passages, questions)
     trees = grow(found, names, seed=seed, files=files)
-    trees.save(out)
+    about = np.frombuffer(json.dumps(dict(trees.meta), sort_keys=True).encode(), dtype=np.uint8)
+    np.savez_compressed(out, meta=about, **{name: getattr(trees, name) for name in ARRAYS})
     report = {
         "passages": len(passages),
         "questions": len(questions),

@@ -32,7 +32,8 @@ from benchmarks.growth.fits import Row, read_rows, table
 from benchmarks.harness import Projected, Spent, clock, in_own_process, write_json
 from benchmarks.servers import Server, chroma, postgres
 from sleuth.graphs.ingestion.pipeline import ingest
-from sleuth.tools.collection import Collection, corpus_entry
+from sleuth.tools.collection import Collection
+from sleuth.tools.collection.batch_reader import corpus_entry
 from sleuth.tools.documents.resource_limits import peak_megabytes
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.search.vectors import Embedder, NoEmbedder, VectorIndex

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sleuth.graphs.ingestion.pipeline import IngestReport, OnProgress, ingest_into
-from sleuth.tools.collection import Collection, FolderDiff
+from sleuth.tools.collection import Collection
+from sleuth.tools.collection.folder_diff import FolderDiff
 from sleuth.tools.errors import StoreBusy
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import hold

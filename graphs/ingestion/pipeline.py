@@ -12,12 +12,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sleuth.tools.collection import Collection, OnIndexed
+from sleuth.tools.collection import Collection
+from sleuth.tools.collection.index_set import OnIndexed
 from sleuth.tools.documents.file_list import Item
-from sleuth.tools.search import IndexName
+from sleuth.tools.search.index import IndexName
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import Difference, hold
+from sleuth.tools.storage import hold
+from sleuth.tools.storage.catalogue import Difference
 
 MAX_WARNINGS = 20
 """Failures in a report; each one is also shown when it happens."""

@@ -25,7 +25,8 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from sleuth.tools.errors import ThreadBusy
-from sleuth.tools.storage import is_stale, make_tables
+from sleuth.tools.storage import make_tables
+from sleuth.tools.storage.locks import is_stale
 
 _EXAMINATION_SECONDS = 0.2
 """Seconds to wait for another process that examines a lock by locking its file; it takes milliseconds."""

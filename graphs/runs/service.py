@@ -52,11 +52,11 @@ from sleuth.graphs.runs.execution import (
     stream_steps,
 )
 from sleuth.tools.errors import RunError, SleuthError, StoreTooNew, UnknownName, UsageError
-from sleuth.tools.search import FilteredRetriever
+from sleuth.tools.search.retriever import FilteredRetriever
 from sleuth.tools.settings import Profile
 from sleuth.tools.sources.web_pages.page import PageText
 from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever
-from sleuth.tools.storage import parse_filter
+from sleuth.tools.storage.filters import parse_filter
 from sleuth.tools.text import check_unicode
 from sleuth.tools.tracing.callbacks import add_callbacks
 

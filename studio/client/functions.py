@@ -28,7 +28,7 @@ from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import DEFAULT_METHOD, RunOptions, open_sleuth
 from sleuth.tools.collection import Collection
 from sleuth.tools.search import Mode, Query, find_mode
-from sleuth.tools.search.vectors.langchain_embedder import LangChainEmbedder
+from sleuth.tools.search.vectors.embedder import LangChainEmbedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import Listed, LockMode, hold
 from sleuth.tools.types import Hit

@@ -32,11 +32,11 @@ from sleuth.graphs.runs.service import RunService
 from sleuth.studio.model_server.adapter import PACKAGED
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import RunError
-from sleuth.tools.evidence_checker.checker import find_checker
+from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search import Mode, Query, Retriever, find_mode
 from sleuth.tools.search.langchain_retriever import LangChainRetriever
 from sleuth.tools.search.reranker import CompressorReranker
-from sleuth.tools.search.vectors.langchain_embedder import LangChainEmbedder
+from sleuth.tools.search.vectors.embedder import LangChainEmbedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.knowledge_graph.backends import open_graph
 from sleuth.tools.sources.question_attributes.svm import find_svm
@@ -404,7 +404,7 @@ async def open_services(
             graph=graph,
             tracing=settings.tracing,
             trace_texts=settings.trace_texts,
-            checker=await asyncio.to_thread(find_checker, settings.checker),
+            checker=await asyncio.to_thread(EvidenceChecker.load, settings.checker),
             predictor=await asyncio.to_thread(find_svm, settings.home, collection.embedder),
             thresholds=await asyncio.to_thread(fitted_thresholds, [settings.home, *PACKAGED], model.name_of),
         )

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from sleuth.tools.retry import retry
-from sleuth.tools.storage import is_away
+from sleuth.tools.storage.database import is_away
 
 _log = logging.getLogger(__name__)
 

@@ -225,11 +225,11 @@ def test_exported_network_in_eight_bits_is_close_and_small(tmp_path: Path) -> No
     graphs = [onnx.load(tmp_path / name / "network.onnx").graph for name in ("small", "large")]
     sizes = [sum(len(weight.raw_data) for weight in graph.initializer) for graph in graphs]
     assert sizes[0] < 0.3 * sizes[1]
-    requests = [("Who built it?", [FERRY, BRASK]), ("Where?", [RAIN])]
-    expected = EvidenceChecker(LAYOUT, runner(network)).logits(requests)
-    small, large = (EvidenceChecker.load(tmp_path / name).logits(requests) for name in ("small", "large"))
-    assert np.abs(large - expected).max() < 0.02
-    assert np.abs(small - expected).max() < 0.05
+    small, large = (EvidenceChecker.load(tmp_path / name) for name in ("small", "large"))
+    for request in (("Who built it?", [FERRY, BRASK]), ("Where?", [RAIN])):
+        expected = EvidenceChecker(LAYOUT, runner(network)).logits(*request)
+        assert np.abs(large.logits(*request) - expected).max() < 0.02
+        assert np.abs(small.logits(*request) - expected).max() < 0.05
 
 
 def runner(network: torch.nn.Module) -> Run:

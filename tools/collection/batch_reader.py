@@ -17,7 +17,8 @@ from sleuth.tools.documents.loading import MAX_SOURCE_BYTES, LoadedDocument
 from sleuth.tools.documents.parallel_reading import read_ahead
 from sleuth.tools.documents.resource_limits import printable
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.storage import Catalogue, Difference, Entry, Stored
+from sleuth.tools.storage import Catalogue
+from sleuth.tools.storage.catalogue import Difference, Entry, Stored
 from sleuth.tools.text import detect_language
 from sleuth.tools.types import Document, Passage, content_hash, now
 
@@ -209,11 +210,8 @@ class BatchReader:
             is_free = printable(*batch.sources[wanted]) == source
         else:
             holder = self._catalogue.sources_of_ids([wanted]).get(wanted)
-            is_free = holder is None or (not exists(Path(holder)) and self._has_text(wanted, text))
+            is_free = holder is None or (not exists(Path(holder)) and self._catalogue.get_document(wanted).text == text)
         return wanted if is_free else f"{wanted}~{sha256(source.encode()).hexdigest()[:8]}"
-
-    def _has_text(self, document_id: str, text: str) -> bool:
-        return self._catalogue.content_hashes([document_id])[document_id] == content_hash(text)
 
 
 def exists(path: Path) -> bool:

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from sleuth.tools.collection.batch_reader import Batch, BatchReader, UnreadableFiles
-from sleuth.tools.collection.folder_diff import FolderComparer, FolderDiff
+from sleuth.tools.collection.folder_diff import FolderDiff, compare_folder
 from sleuth.tools.collection.index_set import IndexSet, OnIndexed
 from sleuth.tools.collection.originals import Originals
 from sleuth.tools.collection.passage_analysis import PassageAnalyzer, Workers
@@ -22,41 +22,21 @@ from sleuth.tools.documents.loading import FileReader
 from sleuth.tools.documents.parallel_reading import LocalWorkers, default_workers
 from sleuth.tools.documents.resource_limits import Bounds
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
-from sleuth.tools.search import (
-    IndexName,
-    KeywordIndex,
-    Mode,
-    Query,
-    fetch_depth,
-    fuse,
-    search_graph,
-    search_knowledge_graph,
-)
-from sleuth.tools.search.knowledge_graph import NameGraph, NameGraphCache
-from sleuth.tools.search.ranking import MODEL
+from sleuth.tools.search import Mode, Query
+from sleuth.tools.search.index import IndexName
+from sleuth.tools.search.keyword_index import KeywordIndex
+from sleuth.tools.search.knowledge_graph import NameGraph, NameGraphCache, search_knowledge_graph
+from sleuth.tools.search.ranking import MODEL, search_graph
 from sleuth.tools.search.reranker import CANDIDATES, EndpointReranker, Reranker, rerank_best
-from sleuth.tools.search.vectors import (
-    NONE,
-    Embedder,
-    LocalEmbedder,
-    NoEmbedder,
-    VectorIndex,
-    embedder_changed,
-    make_embedder,
-)
+from sleuth.tools.search.retriever import fetch_depth, fuse
+from sleuth.tools.search.vectors import NONE, Embedder, NoEmbedder, VectorIndex
+from sleuth.tools.search.vectors.embedder import LocalEmbedder, make_embedder
+from sleuth.tools.search.vectors.index import embedder_changed
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import (
-    Catalogue,
-    Entry,
-    Listed,
-    SqlTriples,
-    Stored,
-    catalogue_url,
-    in_thread,
-    parse_filter,
-    require_restored,
-)
-from sleuth.tools.types import EmbedderRecord, Hit
+from sleuth.tools.storage import Catalogue, Listed, SqlTriples, catalogue_url, in_thread, require_restored
+from sleuth.tools.storage.catalogue import Entry, Stored
+from sleuth.tools.storage.filters import parse_filter
+from sleuth.tools.types import Hit
 
 _log = logging.getLogger(__name__)
 
@@ -137,10 +117,10 @@ class Collection:
             _log.warning("SLEUTH_LATEST_ONLY has no effect: filter the documents with --where.")
         url = catalogue_url(settings.home, settings.database_url)
         catalogue = Catalogue(url, owner=settings.owner, collection=settings.collection)
-        record = catalogue.embedder()
-        if check_embedder and record is not None and embedder.name not in (record.name, NONE):
+        built_with = catalogue.embedder()
+        if check_embedder and built_with is not None and embedder.name not in (built_with, NONE):
             catalogue.close()
-            raise embedder_changed(settings.collection, record.name, embedder.name)
+            raise embedder_changed(settings.collection, built_with, embedder.name)
         gc.freeze()  # what is loaded by now stays; a full collection of it during a search takes longer than the search
         return cls(settings, catalogue, embedder)
 
@@ -166,12 +146,16 @@ class Collection:
 
     @in_thread
     def compare_folder(self, folder: Path, changed: Set[Path] | None = None) -> FolderDiff:
-        """Return the differences between a folder and this collection, as `FolderComparer.compare` does."""
-        loaders, home = self._settings.loaders, self._settings.home.absolute()
-        comparer = FolderComparer(
-            self._catalogue, self._reader, loaders=loaders, home=home, unreadable=self._unreadable
+        """Return the differences between a folder and this collection, as `folder_diff.compare_folder` does."""
+        return compare_folder(
+            folder,
+            changed,
+            catalogue=self._catalogue,
+            reader=self._reader,
+            loaders=self._settings.loaders,
+            home=self._settings.home.absolute(),
+            unreadable=self._unreadable,
         )
-        return comparer.compare(folder, changed)
 
     async def ingest_files(
         self, files: Sequence[Item], *, stopped: Callable[[], bool] = lambda: False
@@ -213,7 +197,7 @@ class Collection:
     def _put(self, entries: Sequence[Entry]) -> Stored:
         self._indexes.reset_if_ahead()
         if self.embedder is not None and self._catalogue.embedder() is None:
-            self._catalogue.set_embedder(EmbedderRecord(name=self.embedder.name, dimension=None))
+            self._catalogue.set_embedder(self.embedder.name)
         return self._catalogue.put_documents(entries)
 
     async def delete(self, document_ids: Sequence[str]) -> int:
@@ -353,16 +337,18 @@ class Collection:
         return [Hit(passage=passage, score=score, rank=rank) for rank, (passage, score) in enumerate(found, start=1)]
 
 
-def make_reader(settings: Settings) -> FileReader:
-    """Return a reader of single files, with the loaders and limits of the settings."""
-    return FileReader(loaders=settings.loaders, bounds=_bounds(settings))
-
-
 def make_workers(settings: Settings) -> Workers:
     """Return the workers of an ingest; those of a cluster are connected when they are first needed."""
+    bounds = Bounds(
+        seconds=settings.file_seconds,
+        megabytes=settings.file_megabytes,
+        characters=settings.file_characters,
+        ocr_languages=settings.ocr_languages,
+    )
     if settings.ray:
-        return RayWorkers(settings.ray, loaders=settings.loaders, bounds=_bounds(settings))
-    return LocalWorkers(partial(make_reader, settings), settings.ingest_workers or default_workers())
+        return RayWorkers(settings.ray, loaders=settings.loaders, bounds=bounds)
+    make_reader = partial(FileReader, loaders=settings.loaders, bounds=bounds)
+    return LocalWorkers(make_reader, settings.ingest_workers or default_workers())
 
 
 def make_passage_embedder(settings: Settings) -> Embedder:
@@ -371,12 +357,3 @@ def make_passage_embedder(settings: Settings) -> Embedder:
     if settings.ray and isinstance(embedder, LocalEmbedder):
         return RayEmbedder(settings.ray, embedder)
     return embedder
-
-
-def _bounds(settings: Settings) -> Bounds:
-    return Bounds(
-        seconds=settings.file_seconds,
-        megabytes=settings.file_megabytes,
-        characters=settings.file_characters,
-        ocr_languages=settings.ocr_languages,
-    )

@@ -4,18 +4,19 @@ All functions and methods block: call them in a thread.
 """
 
 import os
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sleuth.tools.collection.batch_reader import BatchReader, UnreadableFiles, is_missing
 from sleuth.tools.documents.corpus import is_corpus
-from sleuth.tools.documents.file_list import find_files, list_files
+from sleuth.tools.documents.file_list import Item, find_files, list_files
 from sleuth.tools.documents.formats.archives import ZIP
 from sleuth.tools.documents.loading import Loaders
 from sleuth.tools.documents.resource_limits import is_folder, printable
 from sleuth.tools.errors import UsageError
-from sleuth.tools.storage import Catalogue, Difference
+from sleuth.tools.storage import Catalogue
+from sleuth.tools.storage.catalogue import Difference
 
 _UNREADABLE = "unreadable, and unchanged since. `sleuth ingest` tries it again and reports the reason."
 
@@ -62,72 +63,68 @@ class _Comparison:
         return [id_ for id_, difference in self.differences.items() if difference == kind]
 
 
-class FolderComparer:
-    """Compares folders with the documents of a collection by path and content.
+def compare_folder(
+    folder: Path,
+    changed: Set[Path] | None = None,
+    *,
+    catalogue: Catalogue,
+    reader: BatchReader,
+    loaders: Loaders,
+    home: Path,
+    unreadable: UnreadableFiles,
+) -> FolderDiff:
+    """Compare a folder with the documents of a collection by path and content; new files are not read.
 
-    Documents from files below `home`, which are uploads, are left out.
+    Args:
+        folder: Absolute path; only documents whose source is below it can be removed.
+        changed: The files and folders that may have changed; all if None.
+        catalogue: The collection's catalogue.
+        reader: Reads the files.
+        loaders: Loader class per further file suffix.
+        home: SLEUTH_HOME; documents from files below it, which are uploads, are left out.
+        unreadable: The files that an ingest could not read.
+
+    Raises:
+        UsageError: the folder does not exist, or is a file.
     """
+    if folder.is_file():
+        raise UsageError(f"{str(folder)!r} is a file. Name a folder, or read the file with `sleuth ingest`.")
+    files = {found.source: found.path for found in find_files([folder], loaders) if not found.reason}
+    stored = catalogue.sources_below(os.path.join(printable(folder), ""))  # noqa: PTH118 - ends with "/"
+    stored = {id_: source for id_, source in stored.items() if not Path(source).is_relative_to(home)}
+    known = set(stored.values())
+    considered = {source: path for source, path in files.items() if _is_among(path, changed)}
+    new = [source for source, path in considered.items() if source not in known and not _must_read(path)]
+    read = {source: path for source, path in considered.items() if source not in new}
+    left_out = unreadable.find(files[source] for source in new)
+    failed = [source for source in new if files[source] in left_out]
+    new = [source for source in new if files[source] not in left_out]
+    found = _read(list_files([folder], loaders=loaders, only=set(read.values()))[0], catalogue, reader)
+    removed = {id_: source for id_, source in stored.items() if _is_removed(id_, source, files, read, found)}
+    added, updated = found.ids("added"), found.ids("updated")
+    paths = {files[source] for source in (*new, *(found.sources[id_] for id_ in (*added, *updated)))}
+    if any(map(is_corpus, paths)):  # of lines with equal ids the last one is stored
+        paths |= set(filter(is_corpus, files.values()))
+    sources = found.sources | removed
+    return FolderDiff(
+        folder=folder,
+        added=(*(_below(source, folder) for source in new), *(_name(id_, sources, folder) for id_ in added)),
+        updated=tuple(_name(id_, sources, folder) for id_ in updated),
+        removed={id_: _name(id_, sources, folder) for id_ in removed},
+        unchanged=len(found.ids("unchanged")),
+        failures=(*found.failures, *(f"{source}: {_UNREADABLE}" for source in failed)),
+        paths=frozenset(paths),
+    )
 
-    def __init__(
-        self, catalogue: Catalogue, reader: BatchReader, *, loaders: Loaders, home: Path, unreadable: UnreadableFiles
-    ) -> None:
-        self._catalogue = catalogue
-        self._reader = reader
-        self._loaders = loaders
-        self._home = home
-        self._unreadable = unreadable
 
-    def compare(self, folder: Path, changed: Set[Path] | None = None) -> FolderDiff:
-        """Return what differs; new files are not read.
-
-        Args:
-            folder: Absolute path; only documents whose source is below it can be removed.
-            changed: The files and folders that may have changed; all if None.
-
-        Raises:
-            UsageError: the folder does not exist, or is a file.
-        """
-        if folder.is_file():
-            raise UsageError(f"{str(folder)!r} is a file. Name a folder, or read the file with `sleuth ingest`.")
-        files = {found.source: found.path for found in find_files([folder], self._loaders) if not found.reason}
-        stored = self._stored(folder)
-        known = set(stored.values())
-        considered = {source: path for source, path in files.items() if _is_among(path, changed)}
-        new = [source for source, path in considered.items() if source not in known and not _must_read(path)]
-        read = {source: path for source, path in considered.items() if source not in new}
-        unreadable_files = self._unreadable.find(files[source] for source in new)
-        unreadable = [source for source in new if files[source] in unreadable_files]
-        new = [source for source in new if files[source] not in unreadable_files]
-        found = self._read(folder, set(read.values()))
-        removed = {id_: source for id_, source in stored.items() if _is_removed(id_, source, files, read, found)}
-        added, updated = found.ids("added"), found.ids("updated")
-        paths = {files[source] for source in (*new, *(found.sources[id_] for id_ in (*added, *updated)))}
-        if any(map(is_corpus, paths)):  # of lines with equal ids the last one is stored
-            paths |= set(filter(is_corpus, files.values()))
-        sources = found.sources | removed
-        return FolderDiff(
-            folder=folder,
-            added=(*(_below(source, folder) for source in new), *(_name(id_, sources, folder) for id_ in added)),
-            updated=tuple(_name(id_, sources, folder) for id_ in updated),
-            removed={id_: _name(id_, sources, folder) for id_ in removed},
-            unchanged=len(found.ids("unchanged")),
-            failures=(*found.failures, *(f"{source}: {_UNREADABLE}" for source in unreadable)),
-            paths=frozenset(paths),
-        )
-
-    def _stored(self, folder: Path) -> dict[str, str]:
-        stored = self._catalogue.sources_below(os.path.join(printable(folder), ""))  # noqa: PTH118 - ends with "/"
-        return {id_: source for id_, source in stored.items() if not Path(source).is_relative_to(self._home)}
-
-    def _read(self, folder: Path, paths: Set[Path]) -> _Comparison:
-        found = _Comparison()
-        files, _ = list_files([folder], loaders=self._loaders, only=paths)
-        for batch in self._reader.batches(files):
-            found.failures += batch.failures
-            found.sources |= {entry.document.id: entry.document.source for entry in batch.entries}
-            found.differences |= self._catalogue.compare(batch.entries)
-        self._reader.stop()
-        return found
+def _read(files: Sequence[Item], catalogue: Catalogue, reader: BatchReader) -> _Comparison:
+    found = _Comparison()
+    for batch in reader.batches(files):
+        found.failures += batch.failures
+        found.sources |= {entry.document.id: entry.document.source for entry in batch.entries}
+        found.differences |= catalogue.compare(batch.entries)
+    reader.stop()
+    return found
 
 
 def _is_among(path: Path, changed: Set[Path] | None) -> bool:

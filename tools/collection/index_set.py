@@ -5,22 +5,29 @@ repeated: a change is written to an index before it is recorded as applied, so a
 functions and methods block: call them in a thread.
 """
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
 from sleuth.tools.collection.passage_analysis import PassageAnalyzer
 from sleuth.tools.errors import StoreBusy, StoreError
-from sleuth.tools.search import Index, IndexName, KeywordIndex
-from sleuth.tools.search.entity_graph import GraphIndex
-from sleuth.tools.search.vectors import MAX_EXACT, Embedder, NoEmbedder, VectorIndex, no_embedder, open_vectors
+from sleuth.tools.search.entity_graph.index import GraphIndex
+from sleuth.tools.search.index import Index, IndexName
+from sleuth.tools.search.keyword_index import KeywordIndex
+from sleuth.tools.search.vectors import Embedder, NoEmbedder, VectorIndex
+from sleuth.tools.search.vectors.chroma_index import ChromaIndex
+from sleuth.tools.search.vectors.embedder import no_embedder
+from sleuth.tools.search.vectors.index import MAX_EXACT
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import Catalogue
-from sleuth.tools.types import EmbedderRecord
+
+_log = logging.getLogger(__name__)
 
 ALL: tuple[IndexName, ...] = ("keyword", "graph", "dense")
 
@@ -104,10 +111,9 @@ class IndexSet:
         """Empty the indexes, also the vectors of another embedder."""
         with self._turn, self._indexing():
             for name in self.names:
-                index = self._opened(name)
-                index.clear()
-                if isinstance(index, VectorIndex):
-                    self._record(index)
+                self._opened(name).clear()
+            if "dense" in self.names:
+                self._catalogue.set_embedder(self._embedder.name)
             self._known.clear()
 
     def reset_if_ahead(self) -> None:
@@ -127,8 +133,7 @@ class IndexSet:
 
     def finish(self) -> None:
         """Tidy the vectors at the end of a change; without an embedder, delete those of deleted passages."""
-        record = self._catalogue.embedder()
-        if record is None:
+        if self._catalogue.embedder() is None:
             return
         with self._turn, self._indexing():
             vectors = self._opened("dense")
@@ -142,7 +147,8 @@ class IndexSet:
         index = self._opened(name)
         if isinstance(index, VectorIndex):
             index.check_embedder()
-            self._record(index)
+            if self._catalogue.embedder() is None:  # documents were first ingested without one
+                self._catalogue.set_embedder(self._embedder.name)
         indexed = 0
 
         def count(passages: int) -> None:
@@ -155,10 +161,8 @@ class IndexSet:
         catch_up(self._catalogue, index, on_indexed=count)
         if name not in self._known and (note := repair(self._catalogue, index, on_indexed=count)):
             self.notes.append(note)
-        if isinstance(index, VectorIndex):
-            self._record(index)
-            if indexed > MAX_EXACT:  # more than a batch of an ingest
-                index.tidy()
+        if isinstance(index, VectorIndex) and indexed > MAX_EXACT:  # more than a batch of an ingest
+            index.tidy()
         self._known[name] = index.applied()
 
     def _opened(self, name: IndexName) -> Index:
@@ -175,15 +179,8 @@ class IndexSet:
             return KeywordIndex(home / "keywords" / self._file_name, self._analyzer.terms)
         if name == "graph":
             return GraphIndex(home / "mentions" / f"{self._file_name}.db", self._analyzer.names)
-        record = None if "dense" in self.names else self._catalogue.embedder()
-        embedder = NoEmbedder(record.name) if record else self._embedder
-        return open_vectors(self._settings, embedder)
-
-    def _record(self, vectors: VectorIndex) -> None:
-        """Store the embedder of the vectors, also if documents were first ingested without one."""
-        record = EmbedderRecord(name=self._embedder.name, dimension=vectors.dimension())
-        if self._catalogue.embedder() != record:
-            self._catalogue.set_embedder(record)
+        built_with = None if "dense" in self.names else self._catalogue.embedder()
+        return open_vectors(self._settings, NoEmbedder(built_with) if built_with else self._embedder)
 
     @contextmanager
     def _indexing(self) -> Iterator[None]:
@@ -244,3 +241,19 @@ def _update(
         kept = {passage.id for passage in present}
         index.apply(upsert=present, delete=[id_ for id_ in part if id_ not in kept])
         on_indexed(len(present))
+
+
+def open_vectors(settings: Settings, embedder: Embedder) -> VectorIndex:
+    """Open or create the vectors of the collection in the settings.
+
+    Raises:
+        UsageError: pgvector is set without a Postgres.
+    """
+    own: dict[str, Any] = {"owner": settings.owner, "collection": settings.collection, "embedder": embedder}
+    if settings.vectors == "chroma":
+        return ChromaIndex(settings.chroma_url or settings.home / "chroma", **own)
+    from sleuth.tools.search.vectors.pgvector_index import PgVectorIndex
+
+    if settings.vectors == "pgvector-bits":
+        _log.warning("SLEUTH_VECTORS=pgvector-bits is now pgvector, and its name will be removed: use pgvector.")
+    return PgVectorIndex(settings.database_url, **own)

@@ -23,7 +23,8 @@ from sleuth.tools.documents.loading import FileReader, LoadedDocument, Loaders, 
 from sleuth.tools.documents.resource_limits import Bounds, printable
 from sleuth.tools.errors import DocumentError, StoreError, UsageError
 from sleuth.tools.optional_imports import DISTRIBUTION, extra
-from sleuth.tools.search.vectors import Embedder, LocalEmbedder, Vectors
+from sleuth.tools.search.vectors import Embedder, Vectors
+from sleuth.tools.search.vectors.embedder import LocalEmbedder
 from sleuth.tools.text.analysis import analyze
 
 _log = logging.getLogger(__name__)
@@ -111,7 +112,6 @@ class RayWorkers:
         self._address = address
         self._connect = connect
         self._options = tuple(loaders.items()), bounds
-        self._unreadable = FileReader(loaders=loaders, bounds=bounds)
         self._last: tuple[tuple[Path, int], Any] | None = None
 
     @cached_property
@@ -126,11 +126,13 @@ class RayWorkers:
     def submit(self, item: Item) -> "Future[LoadedDocument]":
         """Start reading a file; the result raises what `FileReader.read` raises."""
         try:
-            key = item.path, item.path.stat().st_mtime_ns
+            key = item.path, item.path.stat().st_mtime_ns if item.path.exists() else 0
             if self._last is None or self._last[0] != key:  # sent once for all files of an archive
                 self._last = key, self._ray.put(read_bytes(item.path))
-        except (DocumentError, OSError):
-            return _completed(lambda: self._unreadable.read(item.path, item.member))
+        except (DocumentError, OSError) as error:
+            failed: Future[LoadedDocument] = Future()
+            failed.set_exception(DocumentError(f"{printable(item.path, item.member)}: {error}"))
+            return failed
         return self._start(_parse, read_file, *key, item.member, self._options, self._last[1])
 
     def submit_analysis(self, given: dict[str, Any]) -> "Future[dict[str, Any]]":
@@ -144,7 +146,6 @@ class RayWorkers:
     def close(self) -> None:
         """Forget the last file; the process stays connected to the cluster."""
         self.stop()
-        self._unreadable.close()
 
     def _start(self, parse: Callable[[Any], T], function: Callable[..., Any], *given: object) -> "Future[T]":
         """Start a task; return the future of its parsed result."""
@@ -186,15 +187,6 @@ def _parse(result: LoadedDocument | str) -> LoadedDocument:
     if isinstance(result, str):
         raise DocumentError(result)
     return result
-
-
-def _completed(read: Callable[[], T]) -> "Future[T]":
-    found: Future[T] = Future()
-    try:
-        found.set_result(read())
-    except (DocumentError, StoreError) as error:
-        found.set_exception(error)
-    return found
 
 
 class RayEmbedder:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker.inputs import Evidence, Layout, Piece, Window
-from sleuth.tools.onnx import open_session
+from sleuth.tools.onnx import as_inputs, open_session
 from sleuth.tools.text import name_key
 
 NETWORK, TOKENIZER, SETTINGS = "network.onnx", "tokenizer.json", "settings.json"
@@ -28,15 +28,13 @@ Floats: TypeAlias = NDArray[np.float32]
 Ids: TypeAlias = NDArray[np.int64]
 Run: TypeAlias = Callable[[Ids, Ids, Ids], tuple[Floats, Floats]]
 """The network: ids, mask and types (rows, length) to logits of tokens (rows, length, 3) and of the whole (rows, 7)."""
-Request: TypeAlias = tuple[str, Sequence[Evidence]]
-"""A question or statement, and the passages to read."""
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 SPANS = 5
 _ANSWER_TOKENS = 30
-_BATCH_TOKENS = 4096
+_BATCH = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,10 +124,11 @@ class EvidenceChecker:
         self._turn = threading.Lock()
 
     @classmethod
+    @cache
     def load(cls, folder: Path | None = None, *, threads: int | None = None) -> "EvidenceChecker":
-        """Load a checker that `training.evidence_checker.export` has written.
+        """Return the checker that `training.evidence_checker.export` has written to a folder.
 
-        The network is loaded when it is used first.
+        It is loaded once, and its network when it is used first: all owners of a server share it.
 
         Args:
             folder: its folder; None is the one that comes with the package.
@@ -144,118 +143,63 @@ class EvidenceChecker:
                 f"{folder} contains no evidence checker ({NETWORK} is missing): export one, or name its folder."
             )
         settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-        return cls(Layout(folder / TOKENIZER), _network(folder, threads), Temperatures(**settings["temperatures"]))
+
+        @cache
+        def session() -> "InferenceSession":
+            return open_session(folder / NETWORK, threads=threads)
+
+        def run(ids: Ids, mask: Ids, types: Ids) -> tuple[Floats, Floats]:
+            inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
+            tokens, whole = session().run(None, inputs)
+            return tokens, whole
+
+        return cls(Layout(folder / TOKENIZER), run, Temperatures(**settings["temperatures"]))
 
     def read(self, question: str, passages: Sequence[Evidence]) -> Reading:
         """Return how the passages answer a question."""
-        return self.read_batch([(question, passages)])[0]
+        last, relevance = self._last(question, passages)
+        _, yes, no = _softmax(last.whole[1:4]).tolist()
+        answerable = float(_sigmoid(last.whole[:1] / self._temperatures.answerable)[0]) if passages else 0.0
+        spans = tuple(_spans(last, passages))
+        return Reading(answerable=answerable, yes=yes, no=no, spans=spans, relevance=relevance)
 
     def check(self, statement: str, passages: Sequence[Evidence]) -> Support:
         """Return whether the passages support or contradict a statement."""
-        return self.check_batch([(statement, passages)])[0]
+        last, relevance = self._last(statement, passages)
+        chances = _softmax(last.whole[4:7] / self._temperatures.relation)
+        supported, contradicted, rest = chances.tolist() if passages else (0.0, 0.0, 1.0)
+        return Support(supported=supported, contradicted=contradicted, not_mentioned=rest, relevance=relevance)
 
-    def read_batch(self, requests: Sequence[Request]) -> list[Reading]:
-        """Return the readings of many questions; those of similar length share a batch."""
-        found = []
-        for (read, relevance), (_, passages) in zip(self._last(requests), requests, strict=True):
-            _, yes, no = _softmax(read.whole[1:4]).tolist()
-            answerable = float(_sigmoid(read.whole[:1] / self._temperatures.answerable)[0]) if passages else 0.0
-            spans = tuple(_spans(read, passages))
-            found.append(Reading(answerable=answerable, yes=yes, no=no, spans=spans, relevance=relevance))
-        return found
+    def read_batch(self, requests: Sequence[tuple[str, Sequence[Evidence]]]) -> list[Reading]:
+        """Return the readings of several questions with their passages."""
+        return [self.read(*request) for request in requests]
 
-    def check_batch(self, requests: Sequence[Request]) -> list[Support]:
-        """Return the results of many statements; those of similar length share a batch."""
-        found = []
-        for (read, relevance), (_, passages) in zip(self._last(requests), requests, strict=True):
-            chances = _softmax(read.whole[4:7] / self._temperatures.relation)
-            supported, contradicted, rest = chances.tolist() if passages else (0.0, 0.0, 1.0)
-            found.append(
-                Support(supported=supported, contradicted=contradicted, not_mentioned=rest, relevance=relevance)
-            )
-        return found
+    def check_batch(self, requests: Sequence[tuple[str, Sequence[Evidence]]]) -> list[Support]:
+        """Return the results of several statements with their passages."""
+        return [self.check(*request) for request in requests]
 
-    def logits(self, requests: Sequence[Request]) -> Floats:
-        """Return the logits of the whole (requests, 7), before the temperatures."""
-        return np.stack([read.whole for read, _ in self._last(requests)])
+    def logits(self, text: str, passages: Sequence[Evidence]) -> Floats:
+        """Return the 7 logits of the whole, before the temperatures."""
+        return self._last(text, passages)[0].whole
 
-    def _last(self, requests: Sequence[Request]) -> list[tuple[_Read, tuple[float, ...]]]:
-        """Return the last reading of each request, with its logits, and the relevance of the passages."""
+    def _last(self, text: str, passages: Sequence[Evidence]) -> tuple[_Read, tuple[float, ...]]:
+        """Return the last reading, with its logits, and the relevance of the passages."""
         with self._turn:
-            questions = [self._layout.question(text) for text, _ in requests]
-            pieces = [
-                self._layout.pieces(question, passages)
-                for question, (_, passages) in zip(questions, requests, strict=True)
-            ]
-            windows = [
-                list(self._layout.windows(question, own)) for question, own in zip(questions, pieces, strict=True)
-            ]
-            reads = iter(self._read([window for own in windows for window in own]))
-            first = [[next(reads) for _ in own] for own in windows]
-            relevance = [np.concatenate([_relevance(read) for read in own]) for own in first]
-            several = [at for at, own in enumerate(windows) if len(own) > 1]
-            again = self._read([self._layout.best(questions[at], pieces[at], relevance[at].tolist()) for at in several])
-        last = {**{at: own[0] for at, own in enumerate(first)}, **dict(zip(several, again, strict=True))}
-        return [
-            (last[at], _by_passage(pieces[at], relevance[at], last[at], len(passages)))
-            for at, (_, passages) in enumerate(requests)
-        ]
+            question = self._layout.question(text)
+            pieces = self._layout.pieces(question, passages)
+            reads = self._read(list(self._layout.windows(question, pieces)))
+            relevance = np.concatenate([_relevance(read) for read in reads])
+            if len(reads) > 1:
+                reads = self._read([self._layout.best(question, pieces, relevance.tolist())])
+        return reads[0], _by_passage(pieces, relevance, reads[0], len(passages))
 
     def _read(self, windows: Sequence[Window]) -> list[_Read]:
-        found: dict[int, _Read] = {}
-        for part in _batches(windows):
-            tokens, whole = self._run(*_arrays([windows[at] for at in part]))
-            for row, at in enumerate(part):
-                found[at] = _Read(window=windows[at], tokens=tokens[row], whole=whole[row])
-        return [found[at] for at in range(len(windows))]
-
-
-def _network(folder: Path, threads: int | None) -> Run:
-    """Return the network of a folder, which is loaded at the first call."""
-
-    @cache
-    def session() -> "InferenceSession":
-        return open_session(folder / NETWORK, threads=threads)
-
-    def run(ids: Ids, mask: Ids, types: Ids) -> tuple[Floats, Floats]:
-        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
-        tokens, whole = session().run(None, inputs)
-        return tokens, whole
-
-    return run
-
-
-@cache
-def find_checker(folder: Path | None) -> EvidenceChecker:
-    """Return the checker of a folder, or the one of the package.
-
-    It is loaded once: all owners of a server share it.
-
-    Raises:
-        UsageError: the folder does not contain a checker.
-    """
-    return EvidenceChecker.load(folder)
-
-
-def _batches(windows: Sequence[Window]) -> Iterator[list[int]]:
-    part: list[int] = []
-    for at in sorted(range(len(windows)), key=lambda at: len(windows[at].ids)):
-        if part and len(windows[at].ids) * (len(part) + 1) > _BATCH_TOKENS:
-            yield part
-            part = []
-        part.append(at)
-    if part:
-        yield part
-
-
-def _arrays(windows: Sequence[Window]) -> tuple[Ids, Ids, Ids]:
-    """Return ids, mask and types, padded to the longest."""
-    shape = (len(windows), max(len(window.ids) for window in windows))
-    ids, mask, types = (np.zeros(shape, dtype=np.int64) for _ in range(3))
-    for row, window in enumerate(windows):
-        size = len(window.ids)
-        ids[row, :size], mask[row, :size], types[row, :size] = window.ids, 1, window.types
-    return ids, mask, types
+        found: list[_Read] = []
+        for part in (windows[start : start + _BATCH] for start in range(0, len(windows), _BATCH)):
+            outputs = self._run(*as_inputs([(window.ids, window.types) for window in part]).values())
+            rows = zip(part, *outputs, strict=True)
+            found += [_Read(window=window, tokens=tokens, whole=whole) for window, tokens, whole in rows]
+        return found
 
 
 def _relevance(read: _Read) -> Floats:

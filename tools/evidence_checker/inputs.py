@@ -5,7 +5,6 @@ encoder can read an answer that takes two of them. A window contains complete pi
 part of one that is longer than a window. Its relevance is read from all of its tokens.
 """
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,13 +45,6 @@ class Piece:
 
     def __len__(self) -> int:
         return len(self.title) + len(self.ids) + 1
-
-    def tokens_of(self, start: int, end: int) -> tuple[int, int] | None:
-        """Return the first and last token of characters in the passage's text; None if they are not in the piece."""
-        first, last = bisect_right(self.ends, start), bisect_left(self.starts, end) - 1
-        if not self.ids or start < self.starts[0] or end > self.ends[-1] or first > last:
-            return None
-        return first, last
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -41,22 +41,18 @@ def _schema() -> tantivy.Schema:
     return builder.build()
 
 
-def _tokenizer() -> tantivy.TextAnalyzer:
-    return tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
-
-
 class KeywordIndex(Index):
     """Keywords of one collection's passages."""
 
     name = "keyword index"
     _place: Path
+    _languages: Sequence[str]
 
     def __init__(self, folder: Path, find_terms: FindTerms = find_terms) -> None:
         self._place = folder
         self._find_terms = find_terms
         # Graph search needs the stems of the same sentences for one question after the other.
         self._stems = lru_cache(maxsize=_REMEMBERED)(stems)
-        self._languages: Sequence[str] = ()
         self._schema = _schema()
         self.refresh()
 
@@ -70,12 +66,10 @@ class KeywordIndex(Index):
             if is_new and self._place.exists():
                 shutil.rmtree(self._place)  # of a former release: the index is rebuilt from the catalogue
             self._place.mkdir(parents=True, exist_ok=True)
-            self._index = tantivy.Index(self._schema, path=str(self._place))
+            index = tantivy.Index(self._schema, path=str(self._place))
         if is_new:
             self._remember(layout=LAYOUT)
-        self._index.register_tokenizer(_STEMS, _tokenizer())
-        self._index.config_reader("manual")
-        self._languages = ()
+        self._open(index)
 
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
         """Add and remove passages; repeating it changes nothing."""
@@ -136,6 +130,12 @@ class KeywordIndex(Index):
         with self._storing("read"):
             return _count(self._index.searcher(), self._schema, "text", stem)
 
+    def _open(self, index: tantivy.Index) -> None:
+        index.register_tokenizer(_STEMS, tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build())
+        index.config_reader("manual")
+        self._index = index
+        self._languages = ()
+
     def _number(self, name: str) -> int:
         try:
             return int((self._place / name).read_text(encoding="ascii"))
@@ -163,24 +163,15 @@ class KeywordIndex(Index):
             self._languages = ()
 
 
-class MemoryKeywords:
+class MemoryKeywords(KeywordIndex):
     """An in-memory keyword index of a few passages."""
 
     def __init__(self, passages: Sequence[Passage]) -> None:
+        self._place = Path()
+        self._find_terms = find_terms
         self._schema = _schema()
-        self._index = tantivy.Index(self._schema)
-        self._index.register_tokenizer(_STEMS, _tokenizer())
-        writer = self._index.writer(_WRITER_BYTES, num_threads=1)
-        for passage, terms in zip(passages, find_terms(passages), strict=True):
-            writer.add_document(_as_document(passage, terms))
-        writer.commit()
-        writer.wait_merging_threads()
-        self._index.reload()
-
-    def search(self, text: str, k: int) -> list[tuple[str, float]]:
-        """Return the best passages for any text, as ids with BM25 scores, best first."""
-        searcher = self._index.searcher()
-        return _search(searcher, self._schema, question_stems(text, _languages(searcher, self._schema)), k)
+        self._open(tantivy.Index(self._schema))
+        self.apply(upsert=passages, delete=[])
 
 
 def search_deeper(

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sleuth.tools.search.graph_search import MOST_REASONS, Fetch
 from sleuth.tools.search.index import Index, IndexName
 from sleuth.tools.search.name_vectors import NameVectorFile, NameVectors
+from sleuth.tools.search.ranking import MOST_REASONS, Fetch
 from sleuth.tools.search.retriever import Query, Scored, fetch_depth, fuse
 from sleuth.tools.search.vectors import Embedder, VectorIndex
 from sleuth.tools.storage import Catalogue, Triple

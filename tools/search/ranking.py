@@ -1,4 +1,4 @@
-"""The trained ranking of graph search: features of the candidates, and boosted regression trees over them.
+"""Graph search: from a query to hits with explanations, ranked by boosted regression trees over features.
 
 Features are defined once for training and for search. Each is a number that relates a question to a pool of candidates;
 none is a word, name or id, so a trained model transfers to other collections. Shares are of the question's words,
@@ -8,7 +8,7 @@ weighted by idf. The trees are plain arrays that numpy evaluates.
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +17,14 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sleuth.tools.search.entity_graph import Candidate, Kind, Link, QueryTerms
+from sleuth.tools.search.entity_graph.edges import Edge, Kind, QueryTerms
+from sleuth.tools.search.entity_graph.index import GraphIndex
+from sleuth.tools.search.entity_graph.search import Candidate, find_candidates
+from sleuth.tools.search.index import Index, IndexName
+from sleuth.tools.search.keyword_index import KeywordIndex
+from sleuth.tools.search.retriever import Query
+from sleuth.tools.search.vectors import VectorIndex
+from sleuth.tools.types import Explanation, Hit, Passage, Reason
 
 VERSION = 1
 """Raised whenever a feature comes, goes, or is computed differently; then the model is trained again."""
@@ -29,65 +36,24 @@ COVER = 2.4
 NEVER = -1.0
 """Position of an empty set of words."""
 
-_ARRAYS = ("roots", "feature", "threshold", "left", "right", "value")
+ARRAYS = ("roots", "feature", "threshold", "left", "right", "value")
+"""Fields of `Trees` in the model's file, next to its metadata as JSON."""
 _KINDS: tuple[Kind, ...] = get_args(Kind)
 _LINK = ("gain", "w", "r", "nc", "s0", "links", "gains", "union", "seed", "asks", "rest", "sentence", "later")
 _NO_LINK = dict.fromkeys(_LINK, 0.0)
+
+MOST_REASONS = 3
+"""Maximum number of reasons in an explanation; further ones seldom differ."""
+
+_SHARED = ("kind", "source", "name", "stands_in", "start", "end", "gain")
+"""What a reason has of its edge."""
+
+Fetch = Callable[[Sequence[str]], list[Passage]]
 
 
 def title_of(candidate: Candidate) -> str:
     """Return the key of passages with the same title; a passage without a title has its own."""
     return candidate.passage.title.casefold() or candidate.passage.id
-
-
-class Words:
-    """Sets of the question's stems as bits of an integer, with their shares of the question."""
-
-    def __init__(self, asked: QueryTerms) -> None:
-        self._bits = {stem: 1 << at for at, stem in enumerate(asked.weights)}
-        total = sum(asked.weights.values()) or 1.0
-        self._weights = [weight / total for weight in asked.weights.values()]
-        self._shares = {0: 0.0}
-        self.all = (1 << len(self._weights)) - 1
-
-    @property
-    def count(self) -> int:
-        """The number of stems of the question."""
-        return len(self._weights)
-
-    def bits(self, stems: Iterable[str]) -> int:
-        """Return the set of these stems."""
-        return sum(self._bits[stem] for stem in stems)
-
-    def share(self, bits: int) -> float:
-        """Return the share of the question that these stems cover, from 0 to 1."""
-        known = self._shares.get(bits)
-        if known is None:
-            known = self._shares[bits] = sum(self._weights[at] for at in _places(bits))
-        return known
-
-    def place(self, bits: int) -> float:
-        """Return the mean position of these words in the question, from 0 to 1."""
-        share = self.share(bits)
-        if not share:
-            return NEVER
-        return sum(at * self._weights[at] for at in _places(bits)) / share / max(1, self.count - 1)
-
-
-def _places(bits: int) -> Iterator[int]:
-    while bits:
-        lowest = bits & -bits
-        yield lowest.bit_length() - 1
-        bits ^= lowest
-
-
-@dataclass(kw_only=True, slots=True)
-class CandidateTerms:
-    """The question's words in a passage: in its title, in each sentence by its start, and in all of it."""
-
-    title: int
-    sentences: Mapping[int, int]
-    all: int
 
 
 @dataclass(slots=True)
@@ -103,29 +69,38 @@ class Pool:
     """Values of a question and its candidates that all features share."""
 
     def __init__(self, asked: QueryTerms, candidates: Sequence[Candidate]) -> None:
-        self.words = Words(asked)
-        self.found = {each.passage.id: self._found(each) for each in candidates}
+        self._asked = asked
+        self._places = {stem: at for at, stem in enumerate(asked.weights)}
+        self._shares: dict[frozenset[str], float] = {}
+        self.read = {each.passage.id: each.read for each in candidates}
         most = max((each.formula for each in candidates), default=0.0) or 1.0
         self.scores = {each.passage.id: each.formula / most for each in candidates}
         self.rank = {id_: at for at, id_ in enumerate(sorted(self.scores, key=lambda id_: (-self.scores[id_], id_)))}
-        strength = {link.edge.source: link.edge.s0 for each in candidates for link in each.links}
+        strength = {link.source: link.s0 for each in candidates for link in each.links}
         self.seeds = {id_: at for at, id_ in enumerate(sorted(strength, key=lambda id_: (-strength[id_], id_)))}
         named = [each for each in candidates if each.base.title > 0]
-        names = 0
-        for each in named:
-            names |= self.found[each.passage.id].title
         # What is asked of the things that the question names: the words that are not in their names.
-        self.asks = self.words.all & ~names
-        self.whole = self.words.share(self.asks) or 1.0
+        self.asks = frozenset(asked.weights).difference(*(each.read.title for each in named))
+        self.whole = self.share(self.asks) or 1.0
         self.namesakes = Counter(title_of(each) for each in candidates)
         self.better = self._better(candidates)
         self.ways = self._ways(candidates)
         self.question = self._question(candidates, named)
 
-    def _found(self, candidate: Candidate) -> CandidateTerms:
-        title = self.words.bits(candidate.read.title)
-        sentences = {start: self.words.bits(stems) for (start, _), stems in candidate.read.sentences}
-        return CandidateTerms(title=title, sentences=sentences, all=self.words.bits(candidate.read.found))
+    def share(self, stems: frozenset[str]) -> float:
+        """Return the share of the question that these stems cover, from 0 to 1."""
+        known = self._shares.get(stems)
+        if known is None:
+            known = self._shares[stems] = self._asked.share(stems)
+        return known
+
+    def place(self, stems: frozenset[str]) -> float:
+        """Return the mean position of these words in the question, from 0 to 1."""
+        weights = {self._places[stem]: self._asked.weights[stem] for stem in stems}
+        if not (total := math.fsum(weights.values())):
+            return NEVER
+        mean = math.fsum(at * weight for at, weight in weights.items()) / total
+        return mean / max(1, len(self._places) - 1)
 
     def _better(self, candidates: Sequence[Candidate]) -> Mapping[str, int]:
         """Return the number of passages with the same title and a higher score."""
@@ -140,21 +115,21 @@ class Pool:
         ways: dict[str, EdgeFeatures] = defaultdict(EdgeFeatures)
         for each in candidates:
             for link in each.links:
-                if link.edge.kind == "names":
-                    ways[each.passage.id].inwards += link.edge.w
-                    source = ways[link.edge.source]
+                if link.kind == "names":
+                    ways[each.passage.id].inwards += link.w
+                    source = ways[link.source]
                     source.outwards += 1
-                    value = link.edge.w * (0.2 + link.nc) * (0.3 + self.scores[each.passage.id])
+                    value = link.w * (0.2 + link.nc) * (0.3 + self.scores[each.passage.id])
                     source.best = max(source.best, value)
         return ways
 
     def _question(self, candidates: Sequence[Candidate], named: Sequence[Candidate]) -> dict[str, float]:
         best = [*sorted((each.base.s0 for each in candidates), reverse=True), *[0.0] * 5]
         return {
-            "question_words": self.words.count,
+            "question_words": len(self._places),
             "question_second": best[1],
             "question_fifth": best[4],
-            "question_names": 1 - self.words.share(self.asks),
+            "question_names": 1 - self.share(self.asks),
             "question_named": len(named),
             "question_best_name": max((each.base.title for each in named), default=0.0),
             "question_pool": len(candidates),
@@ -174,7 +149,7 @@ def features(asked: QueryTerms, candidates: Sequence[Candidate]) -> Iterator[Map
     for candidate in candidates:
         row = _alone(pool, candidate) | _in_pool(pool, candidate)
         for kind in _KINDS:
-            links = [link for link in candidate.links if link.edge.kind == kind]
+            links = [link for link in candidate.links if link.kind == kind]
             linked = _linked(pool, candidate, links) if links else _NO_LINK
             row |= {f"{kind}_{name}": value for name, value in linked.items()}
         yield row | pool.question
@@ -182,23 +157,23 @@ def features(asked: QueryTerms, candidates: Sequence[Candidate]) -> Iterator[Map
 
 def _alone(pool: Pool, candidate: Candidate) -> dict[str, float]:
     """Return features of the passage's own match with the question."""
-    base, found, share = candidate.base, pool.found[candidate.passage.id], pool.words.share
-    sentences = list(found.sentences.values()) or [found.title]
+    base, read, share = candidate.base, candidate.read, pool.share
+    sentences = [stems for _, stems in read.sentences] or [read.title]
     return {
         "words": base.words,
         "words_rank": 1 / base.words_rank if base.words_rank else 0.0,
         "title": base.title,
         "entities": base.entities,
         "s0": base.s0,
-        "all": share(found.all),
-        "best_with_title": max(share(each | found.title) for each in sentences),
+        "all": share(read.found),
+        "best_with_title": max(share(each | read.title) for each in sentences),
         "best_sentence": max(map(share, sentences)),
         "first_sentence": share(sentences[0]),
-        "in_title": share(found.title),
-        "of_title": found.title.bit_count() / max(1, len(candidate.passage.title.split())),
-        "asked": share(found.all & pool.asks) / pool.whole,
+        "in_title": share(read.title),
+        "of_title": len(read.title) / max(1, len(candidate.passage.title.split())),
+        "asked": share(read.found & pool.asks) / pool.whole,
         "asked_sentence": max(share(each & pool.asks) for each in sentences) / pool.whole,
-        "place": pool.words.place(found.all & ~found.title),
+        "place": pool.place(read.found - read.title),
         "length": math.log1p(len(candidate.passage.text)),
         "sentences": len(sentences),
     }
@@ -218,29 +193,30 @@ def _in_pool(pool: Pool, candidate: Candidate) -> dict[str, float]:
         "namesakes": pool.namesakes[title_of(candidate)],
         "better_namesakes": pool.better[id_],
         "links": len(candidate.links),
-        "sources": len({link.edge.source for link in candidate.links}),
+        "sources": len({link.source for link in candidate.links}),
     }
 
 
-def _linked(pool: Pool, candidate: Candidate, links: Sequence[Link]) -> dict[str, float]:
+def _linked(pool: Pool, candidate: Candidate, links: Sequence[Edge]) -> dict[str, float]:
     """Return features of the best edge of one kind, and the combined coverage of the edge's two ends."""
-    best, share = links[0], pool.words.share
-    edge, target, source = best.edge, pool.found[candidate.passage.id], pool.found[best.edge.source]
-    sentence = pool.found[edge.stands_in].sentences.get(edge.start, 0)
+    edge, share, target, source = links[0], pool.share, candidate.read, pool.read[links[0].source]
+    of_target = [stems for _, stems in target.sentences]
+    sentences = pool.read[edge.stands_in].sentences
+    sentence = next((stems for (start, _), stems in sentences if start == edge.start), frozenset[str]())
     return {
-        "gain": best.gain,
+        "gain": edge.gain,
         "w": edge.w,
         "r": edge.r,
-        "nc": best.nc,
+        "nc": edge.nc,
         "s0": edge.s0,
         "links": len(links),
         "gains": sum(link.gain for link in links),
-        "union": share(source.all | target.all),
+        "union": share(source.found | target.found),
         "seed": pool.seeds[edge.source],
-        "asks": share(sentence & pool.asks & ~source.title) / pool.whole,
-        "rest": share(target.all & pool.asks & ~sentence) / pool.whole,
-        "sentence": max((share(each & ~source.all) for each in target.sentences.values()), default=0.0),
-        "later": pool.words.place(target.all & ~source.all) - pool.words.place(sentence),
+        "asks": share((sentence & pool.asks) - source.title) / pool.whole,
+        "rest": share((target.found & pool.asks) - sentence) / pool.whole,
+        "sentence": max((share(each - source.found) for each in of_target), default=0.0),
+        "later": pool.place(target.found - source.found) - pool.place(sentence),
     }
 
 
@@ -271,23 +247,13 @@ class Trees:
                 return np.asarray(self.value[at].sum(axis=1, dtype=np.float64))
             at = following
 
-    def save(self, file: Path) -> None:
-        """Write one compressed file; the same trees always give the same arrays."""
-        meta = np.frombuffer(json.dumps(dict(self.meta), sort_keys=True).encode(), dtype=np.uint8)
-        np.savez_compressed(file, meta=meta, **{name: getattr(self, name) for name in _ARRAYS})
-
-    @classmethod
-    def load(cls, file: Path) -> "Trees":
-        """Load a file without unpickling."""
-        with np.load(file, allow_pickle=False) as arrays:
-            meta = json.loads(arrays["meta"].tobytes())
-            return cls(meta=meta, **{name: arrays[name] for name in _ARRAYS})
-
 
 @lru_cache(maxsize=4)
 def load(file: Path = MODEL) -> Trees:
-    """Return the cached model."""
-    return Trees.load(file)
+    """Return the cached model, loaded without unpickling."""
+    with np.load(file, allow_pickle=False) as arrays:
+        meta = json.loads(arrays["meta"].tobytes())
+        return Trees(meta=meta, **{name: arrays[name] for name in ARRAYS})
 
 
 def rank(asked: QueryTerms, candidates: Sequence[Candidate], trees: Trees) -> list[Candidate]:
@@ -311,3 +277,37 @@ def _spread(asked: QueryTerms, ranked: Sequence[Candidate]) -> Iterator[Candidat
         missing -= best.read.found
         best.score += gains[best.passage.id]
         yield best
+
+
+def search_graph(
+    query: Query, indexes: Mapping[IndexName, Index], fetch: Fetch, model: Path | None = None
+) -> list[Hit]:
+    """Return the best passages by the entity graph; passages seen before come last. Blocks.
+
+    model: the trained ranker's file; without one the untrained formula ranks. It was trained on whole questions: for a
+    hop the formula is better (`docs/benchmarks/retrieval.md`).
+    """
+    graph, keywords, vectors = indexes["graph"], indexes["keyword"], indexes.get("dense")
+    assert isinstance(graph, GraphIndex)
+    assert isinstance(keywords, KeywordIndex)
+    meaning = vectors.search if isinstance(vectors, VectorIndex) else None
+    asked, found = find_candidates(query, graph, keywords, fetch, meaning)
+    ranked = found if model is None or query.hop else rank(asked, found, load(model))
+    unseen_first = sorted(ranked, key=lambda candidate: candidate.passage.id in query.seen)
+    texts = {candidate.passage.id: candidate.passage.text for candidate in found}
+    return [
+        Hit(passage=candidate.passage, score=candidate.score, rank=rank, why=_explain(candidate, texts))
+        for rank, candidate in enumerate(unseen_first[: query.k], start=1)
+    ]
+
+
+def _explain(candidate: Candidate, texts: Mapping[str, str]) -> Explanation:
+    own = candidate.base.s0
+    parts = candidate.base.parts() | {"alone": own, "edges": candidate.formula - own, "coverage": candidate.coverage}
+    best: dict[tuple[str, str], Reason] = {}
+    for edge in candidate.links:
+        if edge.gain > 0:
+            values = {name: getattr(edge, name) for name in _SHARED}
+            reason = Reason(**values, sentence=texts[edge.stands_in][edge.start : edge.end])
+            best.setdefault((edge.kind, edge.source), reason)
+    return Explanation(parts=parts, reasons=tuple(best.values())[:MOST_REASONS])

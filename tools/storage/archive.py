@@ -7,9 +7,9 @@ during the prune, also on other machines, lose nothing. In the database an epoch
 """
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from importlib import import_module
-from typing import Protocol
+from typing import TypeAlias
 
 from sqlalchemy import (
     Column,
@@ -45,18 +45,6 @@ eras = Table("sleuth_texts_era", metadata, Column("era", Integer, nullable=False
 
 _NOW = select(func.coalesce(func.max(eras.c.era), 0)).scalar_subquery()
 _WITH_ERAS = "ALTER TABLE sleuth_texts ADD COLUMN era INTEGER NOT NULL DEFAULT 0"
-
-
-class Archive(Protocol):
-    """An archive of texts."""
-
-    async def keep(self, new: Iterable[str]) -> list[str]:
-        """Store each text; return their content hashes in order."""
-        ...
-
-    async def load(self, hashes: Iterable[str]) -> list[str]:
-        """Return the texts of these hashes in order; raise UnknownName for an unknown one."""
-        ...
 
 
 def _texts(hashes: Iterable[str], kept: Mapping[str, str]) -> list[str]:
@@ -141,12 +129,15 @@ class SqlArchive:
         with self.engine.connect() as connection:
             rows = connection.execute(select(texts.c.hash).where(texts.c.era < before))
             others = sorted(name for (name,) in rows if name not in kept)
-        return sum(self._delete(part, before) for part in batches(others))
+        deleted = 0
+        for part in batches(others):
+            unused = select(texts.c.hash).where(texts.c.hash.in_(part), texts.c.era < before)  # not stored again since
+            with self.engine.execution_options(sleuth_write=True).begin() as connection:
+                gone = [name for (name,) in connection.execute(unused.order_by(texts.c.hash).with_for_update())]
+                connection.execute(delete(texts).where(texts.c.hash.in_(gone)))
+            deleted += len(gone)
+        return deleted
 
-    def _delete(self, names: Sequence[str], before: int) -> int:
-        """Delete those of the texts that have not been stored again since."""
-        wanted = select(texts.c.hash).where(texts.c.hash.in_(names), texts.c.era < before)
-        with self.engine.execution_options(sleuth_write=True).begin() as connection:
-            gone = [name for (name,) in connection.execute(wanted.order_by(texts.c.hash).with_for_update())]
-            connection.execute(delete(texts).where(texts.c.hash.in_(gone)))
-        return len(gone)
+
+Archive: TypeAlias = MemoryArchive | SqlArchive
+"""An archive of texts."""

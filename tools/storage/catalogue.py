@@ -4,6 +4,7 @@ The indexes are derived from it and follow the journal. All methods block: call 
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from itertools import islice
 from typing import Any, Literal, TypeVar
 from uuid import uuid4
 
-from sqlalchemy import URL, ColumnElement, Connection, Row, Select, Table, Update, delete, func, insert, select, update
+from sqlalchemy import URL, ColumnElement, Connection, Row, Select, Table, delete, func, insert, select, update
 
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.storage.database import batches, open_engine, transaction
@@ -28,11 +29,10 @@ from sleuth.tools.storage.schema import (
     rows_of,
 )
 from sleuth.tools.storage.triples import SqlTriples, delete_orphaned
-from sleuth.tools.types import Document, EmbedderRecord, Passage, now
+from sleuth.tools.types import Document, Passage, now
 
 ChangeKind = Literal["add", "delete"]
 Difference = Literal["added", "updated", "unchanged"]
-Kept = TypeVar("Kept", Document, Passage)
 
 METADATA = ("author", "date", "language", "tags")
 """Columns of a document that are not compared with its former version, and null until they are read."""
@@ -89,10 +89,13 @@ class Listed:
     tags: tuple[str, ...] | None = None
 
 
+Kept = TypeVar("Kept", Document, Passage, Listed)
+
+
 def parse_row(kind: type[Kept], row: Row[Any]) -> Kept:
-    """Return a row as a document or passage."""
+    """Return a row as a document, a passage or a document in a listing."""
     cells = {name: row._mapping[name] for name in kind.__dataclass_fields__}
-    return kind(**cells | ({"tags": parse_tags(cells["tags"])} if kind is Document else {}))
+    return kind(**cells | ({"tags": parse_tags(cells["tags"])} if "tags" in cells else {}))
 
 
 def cells_of(kept: Document | Passage) -> dict[str, object]:
@@ -112,16 +115,14 @@ def metadata_cells(document: Document) -> dict[str, str | None]:
     return {"author": document.author, "date": document.date, "language": document.language, "tags": tags}
 
 
-def is_same(document: Document, row: Row[Any] | None) -> bool:
-    """Return whether a row exists and equals a document, apart from owner, time and metadata."""
+def _differences(batch: Mapping[str, Entry], known: Mapping[str, Row[Any]]) -> dict[str, Difference]:
+    """Return the difference of each document to its row, apart from owner, time and metadata."""
     names = [name for name in Document.__dataclass_fields__ if name not in {"owner", "added_at", *METADATA}]
-    return row is not None and all(row._mapping[name] == getattr(document, name) for name in names)
-
-
-def parse_listed(row: Row[Any]) -> Listed:
-    """Return a row as a document in a listing."""
-    cells = {name: row._mapping[name] for name in LISTED}
-    return Listed(**{**cells, "tags": parse_tags(cells["tags"])}, passages=row.passages)
+    found: dict[str, Difference] = dict.fromkeys(batch, "added")
+    for id_, row in known.items():
+        is_same = all(row._mapping[name] == getattr(batch[id_].document, name) for name in names)
+        found[id_] = "unchanged" if is_same else "updated"
+    return found
 
 
 class Catalogue:
@@ -151,9 +152,10 @@ class Catalogue:
         batch = {entry.document.id: entry for entry in entries}
         with self._begin(write=True) as connection:
             known = {row.id: row for row in self._select(connection, documents, documents.c.id, list(batch))}
-            same = {id_: entry.document for id_, entry in batch.items() if is_same(entry.document, known.get(id_))}
-            changed = [entry for id_, entry in batch.items() if id_ not in same]
-            self._update_metadata(connection, list(same.values()), known)
+            differences = _differences(batch, known)
+            changed = [entry for id_, entry in batch.items() if differences[id_] != "unchanged"]
+            same = [entry.document for id_, entry in batch.items() if differences[id_] == "unchanged"]
+            self._update_metadata(connection, same, known)
             old = self._replace(connection, changed)
             self._put_originals(connection, batch.values())
             new = {passage.id: passage.fingerprint() for entry in changed for passage in entry.passages}
@@ -166,18 +168,14 @@ class Catalogue:
             }
             self._record(connection, "add", entered)
             self._forget(connection, [mark for _, mark in old.values()])
-        differences: dict[str, Difference] = dict.fromkeys(batch, "unchanged")
-        differences |= {each.document.id: "updated" if each.document.id in known else "added" for each in changed}
-        updated = sum(entry.document.id in known for entry in changed)
-        counts = {"added": len(changed) - updated, "updated": updated, "unchanged": len(entries) - len(changed)}
+        count, unchanged = Counter(differences.values()), len(entries) - len(changed)
+        counts = {"added": count["added"], "updated": count["updated"], "unchanged": unchanged}
         return Stored(**counts, passages=len(entered), differences=differences)
 
     def compare(self, entries: Sequence[Entry]) -> dict[str, Difference]:
         """Return what `put_documents` would do with each document, by id; store nothing."""
-        batch = {entry.document.id: entry.document for entry in entries}
-        known = {row.id: row for row in self._documents(list(batch))}
-        found: dict[str, Difference] = {id_: "updated" if id_ in known else "added" for id_ in batch}
-        return found | {id_: "unchanged" for id_, document in batch.items() if is_same(document, known.get(id_))}
+        batch = {entry.document.id: entry for entry in entries}
+        return _differences(batch, {row.id: row for row in self._documents(list(batch))})
 
     def delete_documents(self, ids: Sequence[str]) -> int:
         """Delete documents with their passages; return their number."""
@@ -219,7 +217,7 @@ class Catalogue:
         with self._begin() as connection:
             rows = connection.execute(query.order_by(documents.c.id).limit(None if where else limit))
             found = islice((row for row in rows if where is None or where.matches(dict(row._mapping))), limit)
-            return [parse_listed(row) for row in found]
+            return [parse_row(Listed, row) for row in found]
 
     def matching_passages(self, where: Filter) -> frozenset[str]:
         """Return the ids of the passages of the documents that match a filter."""
@@ -284,10 +282,6 @@ class Catalogue:
         """Return the sources of those of the documents that exist, by id."""
         return {row.id: str(row.source) for row in self._documents(ids)}
 
-    def content_hashes(self, ids: Sequence[str]) -> dict[str, str]:
-        """Return the hashes of the texts of documents, by id."""
-        return {row.id: row.content_hash for row in self._documents(ids)}
-
     def sources_below(self, folder: str) -> dict[str, str]:
         """Return the sources that begin with a folder's path and a separator, by id of the document."""
         query = self._mine(documents, documents.c.id, documents.c.source)
@@ -312,18 +306,16 @@ class Catalogue:
                     break
         return page
 
-    def embedder(self) -> EmbedderRecord | None:
-        """Return the embedder that this collection was built with; None before the first ingest."""
-        for row in self._all(select(collections).where(*self._own_row())):
-            return EmbedderRecord(name=row.embedder, dimension=row.dimension)
-        return None
+    def embedder(self) -> str | None:
+        """Return the name of the embedder that this collection was built with; None before the first ingest."""
+        return next(iter(self._column(select(collections.c.embedder).where(*self._own_row()))), None)
 
-    def set_embedder(self, record: EmbedderRecord) -> None:
-        """Store the embedder, in place of the previous one."""
-        values = {"embedder": record.name, "dimension": record.dimension}
+    def set_embedder(self, name: str) -> None:
+        """Store the name of the embedder, in place of the previous one."""
         with self._begin(write=True) as connection:
-            if not connection.execute(update(collections).where(*self._own_row()).values(values)).rowcount:
-                connection.execute(insert(collections).values(owner=self.owner, name=self.collection, **values))
+            if not connection.execute(update(collections).where(*self._own_row()).values(embedder=name)).rowcount:
+                row = {"owner": self.owner, "name": self.collection, "embedder": name}
+                connection.execute(insert(collections).values(row))
 
     def triples(self, *, model: str = "") -> SqlTriples:
         """Return the triples in this collection's passages; only methods that concern one model need its name."""
@@ -359,9 +351,6 @@ class Catalogue:
         mine = delete(table).where(*rows_of(table, self.place))
         return sum(connection.execute(mine.where(column.in_(part))).rowcount for part in batches(values))
 
-    def _update_document(self, id_: str, **values: str | None) -> Update:
-        return update(documents).where(*rows_of(documents, self.place), documents.c.id == id_).values(values)
-
     def _update_metadata(
         self, connection: Connection, found: Iterable[Document], known: Mapping[str, Row[Any]]
     ) -> None:
@@ -369,7 +358,8 @@ class Catalogue:
         for document in found:
             cells, row = metadata_cells(document), known[document.id]
             if cells["language"] is not None and any(row._mapping[name] != cells[name] for name in cells):
-                connection.execute(self._update_document(document.id, **cells))
+                own = (*rows_of(documents, self.place), documents.c.id == document.id)
+                connection.execute(update(documents).where(*own).values(cells))
                 change = {"kind": "add", "document_id": document.id, "passage_ids": "[]", "at": now()}
                 connection.execute(insert(journal), self.place | change)
 

@@ -25,6 +25,8 @@ from sleuth.tools.retry import retry
 from sleuth.tools.types import now
 
 LockMode = Literal["shared", "exclusive"]
+RESTORING = "restore-unfinished"
+"""File in SLEUTH_HOME that exists while a restore replaces the data: half replaced, it must not be used."""
 
 _log = logging.getLogger(__name__)
 
@@ -189,3 +191,16 @@ def _unwritable(folder: Path, error: Exception) -> StoreError:
         f"{folder.parent} cannot be written: {error}. "
         "Free some space or choose another folder with SLEUTH_HOME or --out."
     )
+
+
+def require_restored(home: Path) -> None:
+    """Check that no restore was interrupted while it replaced the data of a home.
+
+    Raises:
+        StoreError: one was; it has to be repeated.
+    """
+    if (home / RESTORING).exists():
+        raise StoreError(
+            f"A restore of {home} is in progress or was interrupted, so its data is incomplete. "
+            "Run `sleuth restore FILE` again."
+        )

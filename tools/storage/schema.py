@@ -43,6 +43,17 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
     ),
 }
 
+
+def _keys(*names: str) -> list[Column[str]]:
+    return [Column(name, String, primary_key=True) for name in names]
+
+
+def _of_document() -> ForeignKeyConstraint:
+    """Return the constraint of a table whose rows are deleted with their document."""
+    columns = [f"sleuth_documents.{name}" for name in ("owner", "collection", "id")]
+    return ForeignKeyConstraint(["owner", "collection", "document_id"], columns, ondelete="CASCADE")
+
+
 # The names have a prefix because the application may use the same Postgres database.
 metadata = MetaData()
 
@@ -56,19 +67,16 @@ meta = Table(
 collections = Table(
     "sleuth_collections",
     metadata,
-    Column("owner", String, primary_key=True),
-    Column("name", String, primary_key=True),
+    *_keys("owner", "name"),
     Column("embedder", String, nullable=False),
-    Column("dimension", Integer),
-    Column("vectors_version", Integer),  # of earlier releases
+    Column("dimension", Integer),  # of earlier releases, as the next one
+    Column("vectors_version", Integer),
 )
 
 documents = Table(
     "sleuth_documents",
     metadata,
-    Column("owner", String, primary_key=True),
-    Column("collection", String, primary_key=True),
-    Column("id", String, primary_key=True),
+    *_keys("owner", "collection", "id"),
     Column("title", Text, nullable=False),
     Column("source", Text, nullable=False),
     Column("text", Text, nullable=False),
@@ -86,9 +94,7 @@ documents = Table(
 passages = Table(
     "sleuth_passages",
     metadata,
-    Column("owner", String, primary_key=True),
-    Column("collection", String, primary_key=True),
-    Column("id", String, primary_key=True),
+    *_keys("owner", "collection", "id"),
     Column("document_id", String, nullable=False),
     Column("ordinal", Integer, nullable=False),
     Column("title", Text, nullable=False),
@@ -98,11 +104,7 @@ passages = Table(
     Column("content_hash", String, nullable=False),
     Column("location", Text, nullable=False, server_default=""),
     Column("places", Text, nullable=False, server_default=""),
-    ForeignKeyConstraint(
-        ["owner", "collection", "document_id"],
-        ["sleuth_documents.owner", "sleuth_documents.collection", "sleuth_documents.id"],
-        ondelete="CASCADE",
-    ),
+    _of_document(),
     Index("sleuth_passages_document", "owner", "collection", "document_id"),
 )
 
@@ -110,26 +112,16 @@ passages = Table(
 originals = Table(
     "sleuth_originals",
     metadata,
-    Column("owner", String, primary_key=True),
-    Column("collection", String, primary_key=True),
-    Column("document_id", String, primary_key=True),
+    *_keys("owner", "collection", "document_id"),
     Column("hash", String, nullable=False),
-    ForeignKeyConstraint(
-        ["owner", "collection", "document_id"],
-        ["sleuth_documents.owner", "sleuth_documents.collection", "sleuth_documents.id"],
-        ondelete="CASCADE",
-    ),
+    _of_document(),
 )
 
 # Triples by model; an empty list is a result too. Passages with equal titles and texts share a row.
 triples = Table(
     "sleuth_triples",
     metadata,
-    Column("owner", String, primary_key=True),
-    Column("collection", String, primary_key=True),
-    Column("content_hash", String, primary_key=True),
-    Column("model", String, primary_key=True),
-    Column("version", String, primary_key=True),
+    *_keys("owner", "collection", "content_hash", "model", "version"),
     Column("triples", Text, nullable=False),
 )
 
@@ -159,9 +151,17 @@ def prepare_tables(connection: Connection) -> None:
     metadata.create_all(connection)
     found = connection.scalar(select(meta.c.value).where(meta.c.key == "schema_version"))
     if found is None:
-        connection.execute(insert(meta).values(key="schema_version", value=str(SCHEMA_VERSION)))
-    elif int(found) != SCHEMA_VERSION:
-        _migrate(connection, int(found))
+        found = SCHEMA_VERSION
+        connection.execute(insert(meta).values(key="schema_version", value=str(found)))
+    if int(found) > SCHEMA_VERSION:
+        raise StoreTooNew(
+            f"The catalogue was written by a newer sleuth (schema {found}, this release reads up to {SCHEMA_VERSION}). "
+            "Upgrade sleuth, or set SLEUTH_HOME to another folder."
+        )
+    for version in range(int(found), SCHEMA_VERSION):
+        for statement in MIGRATIONS[version]:
+            connection.execute(text(statement))
+        connection.execute(update(meta).where(meta.c.key == "schema_version").values(value=str(version + 1)))
 
 
 def counter(connection: Connection, key: str) -> int:
@@ -169,20 +169,8 @@ def counter(connection: Connection, key: str) -> int:
     return int(connection.scalar(select(meta.c.value).where(meta.c.key == key)) or 0)
 
 
-def increment(connection: Connection, key: str, by: int) -> None:
-    """Add to a number in the table of facts about the store."""
-    value = str(counter(connection, key) + by)
+def increment(connection: Connection, key: str) -> None:
+    """Add 1 to a number in the table of facts about the store."""
+    value = str(counter(connection, key) + 1)
     if not connection.execute(update(meta).where(meta.c.key == key).values(value=value)).rowcount:
         connection.execute(insert(meta).values(key=key, value=value))
-
-
-def _migrate(connection: Connection, found: int) -> None:
-    if found > SCHEMA_VERSION:
-        raise StoreTooNew(
-            f"The catalogue was written by a newer sleuth (schema {found}, this release reads up to {SCHEMA_VERSION}). "
-            "Upgrade sleuth, or set SLEUTH_HOME to another folder."
-        )
-    for version in range(found, SCHEMA_VERSION):
-        for statement in MIGRATIONS[version]:
-            connection.execute(text(statement))
-    connection.execute(update(meta).where(meta.c.key == "schema_version").values(value=str(SCHEMA_VERSION)))

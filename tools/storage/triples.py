@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, Engine, Table, delete, func, insert, select
 
@@ -20,18 +20,6 @@ Triple = tuple[str, str, str]
 
 _MOST_ROWS = 1000
 """Limit of passages for one name."""
-
-
-class TripleStore(Protocol):
-    """Store of triples by the fingerprints of passages and the version of the prompt."""
-
-    async def get(self, fingerprints: Iterable[str], *, version: str) -> dict[str, list[Triple]]:
-        """Return the triples of those passages that were read before; a passage without any has an empty list."""
-        ...
-
-    async def put(self, found: Mapping[str, Sequence[Triple]], *, version: str) -> None:
-        """Store the triples of passages that were read."""
-        ...
 
 
 class MemoryTriples:
@@ -96,7 +84,7 @@ class SqlTriples:
             if rows:
                 connection.execute(insert(triples), rows)
             # Data derived from triples compares this number; deletions are in the journal.
-            increment(connection, _counter_key(self._place), 1)
+            increment(connection, _counter_key(self._place))
 
     @in_thread
     def any(self) -> bool:
@@ -181,6 +169,10 @@ class SqlTriples:
         query = select(passages.c.id, passages.c.content_hash).where(*rows_of(passages, self._place))
         with transaction(self._engine) as connection:
             return {row.id: row.content_hash for row in connection.execute(query)}
+
+
+TripleStore: TypeAlias = MemoryTriples | SqlTriples
+"""Store of triples by the fingerprints of passages and the version of the prompt."""
 
 
 def _counter_key(place: Mapping[str, str]) -> str:

@@ -71,7 +71,7 @@ def traced(
     if not tracers:
         return config or {}
     given = next((each for each in callbacks if each), None)
-    return {**(config or {}), "callbacks": _with(given, tracers)}
+    return {**(config or {}), "callbacks": merge_configs({"callbacks": given}, {"callbacks": tracers})["callbacks"]}
 
 
 def check_callbacks(callbacks: Callbacks) -> Callbacks:
@@ -161,15 +161,6 @@ def _handlers(callbacks: Callbacks) -> list[object]:
     if isinstance(callbacks, BaseCallbackManager):
         return [*callbacks.handlers, *callbacks.inheritable_handlers]
     return list(callbacks or [])
-
-
-def _with(callbacks: Callbacks, tracers: list[BaseCallbackHandler]) -> Callbacks:
-    if isinstance(callbacks, BaseCallbackManager):
-        manager = callbacks.copy()
-        for tracer in tracers:
-            manager.add_handler(tracer, inherit=True)
-        return manager
-    return [*(callbacks or []), *tracers]
 
 
 @cache

@@ -1,5 +1,6 @@
 """Examples as token ids with labels, in batches of similar length."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from random import Random
@@ -47,7 +48,7 @@ def encode(example: Example, layout: Layout) -> Row:
         (first + found[0], first + found[1])
         for piece, _, first, _ in window.places()
         for start, end in answers[piece.passage]
-        if (found := piece.tokens_of(start, end))
+        if (found := tokens_of(piece, start, end))
     ]
     return Row(
         window=window,
@@ -59,8 +60,16 @@ def encode(example: Example, layout: Layout) -> Row:
     )
 
 
+def tokens_of(piece: Piece, start: int, end: int) -> tuple[int, int] | None:
+    """Return the first and last token of characters in the passage's text; None if they are not in the piece."""
+    first, last = bisect_right(piece.ends, start), bisect_left(piece.starts, end) - 1
+    if not piece.ids or start < piece.starts[0] or end > piece.ends[-1] or first > last:
+        return None
+    return first, last
+
+
 def _rank(piece: Piece, example: Example, answers: Sequence[Sequence[tuple[int, int]]]) -> float:
-    contains = any(piece.tokens_of(*span) for span in answers[piece.passage])
+    contains = any(tokens_of(piece, *span) for span in answers[piece.passage])
     return 2.0 * contains + (example.relevant[piece.passage] != 0)
 
 

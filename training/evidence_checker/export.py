@@ -52,7 +52,7 @@ def fit_temperatures(checker: EvidenceChecker, examples: Sequence[Example]) -> T
     """Return the temperatures with the smallest loss on examples (Guo et al., 2017, section 4.2)."""
     from scipy.optimize import minimize_scalar
 
-    logits = checker.logits([(each.text, each.passages) for each in examples]).astype(np.float64)
+    logits = np.stack([checker.logits(each.text, each.passages) for each in examples]).astype(np.float64)
     answerable = np.array([each.answerable for each in examples])
     relation = np.array([each.relation for each in examples])
     known, stated = answerable != UNKNOWN, relation != UNKNOWN

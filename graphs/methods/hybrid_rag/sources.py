@@ -19,7 +19,7 @@ from sleuth.graphs.methods.hybrid_rag.references import Finding, is_table
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.documents.chunking import split
 from sleuth.tools.search import Query, Retriever
-from sleuth.tools.search.search_events import traced_search
+from sleuth.tools.search.langchain_retriever import traced_search
 from sleuth.tools.sources.calculator import NotCalculable, calculate
 from sleuth.tools.sources.knowledge_graph.functions import KnowledgeGraph, look_up
 from sleuth.tools.sources.knowledge_graph.rules import NamedEntity, deduplicate, explore

@@ -29,10 +29,11 @@ from sleuth.studio.model_server.flags import default_options
 from sleuth.studio.model_server.install import locked_pins, missing_pins
 from sleuth.studio.model_server.server import ServerFiles
 from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
-from sleuth.tools.search.vectors import NONE, place_of
+from sleuth.tools.search.vectors import NONE
 from sleuth.tools.settings import Settings, client_options, is_loopback, tracing_variables
 from sleuth.tools.sources.knowledge_graph.backends import is_url, open_graph
-from sleuth.tools.storage import SCHEMA_VERSION, catalogue_url, documents, meta, open_engine
+from sleuth.tools.storage import catalogue_url, open_engine
+from sleuth.tools.storage.schema import SCHEMA_VERSION, documents, meta
 from sleuth.tools.tracing.exporter import endpoint, open_tracer
 
 SECONDS = 10.0
@@ -319,7 +320,7 @@ def _connection(url: URL) -> Iterator[Connection]:
 def _pgvector(settings: Settings) -> str:
     from sleuth.tools.search.vectors.pgvector_index import engine_of
 
-    engine_of(str(place_of(settings)))
+    engine_of(settings.database_url)
     return "ready"
 
 

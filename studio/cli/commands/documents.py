@@ -21,7 +21,8 @@ from sleuth.studio.console.output import JsonOption, Listing, counted, emit, pro
 from sleuth.tools.collection import Collection
 from sleuth.tools.documents.formats.content import at_words
 from sleuth.tools.errors import UsageError
-from sleuth.tools.search import GRAPH_MODES, MODES, Query, find_mode
+from sleuth.tools.search import GRAPH_MODES, Query, find_mode
+from sleuth.tools.search.retriever import MODES
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import LockMode, hold
 from sleuth.tools.storage.filters import EXAMPLE

@@ -23,7 +23,7 @@ from sleuth.studio.cli.commands.documents import (
     show_progress,
 )
 from sleuth.studio.console.output import JsonOption, counted, emit, progress_console
-from sleuth.tools.collection import FolderDiff
+from sleuth.tools.collection.folder_diff import FolderDiff
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 

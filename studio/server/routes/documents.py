@@ -14,7 +14,8 @@ from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.schemas.errors import STREAM_ERRORS
 from sleuth.studio.server.state import ServerState, ServerStateDep
-from sleuth.tools.collection import Collection, media_type_of
+from sleuth.tools.collection import Collection
+from sleuth.tools.collection.originals import media_type_of
 from sleuth.tools.documents.formats.content import at_words
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.search import Query as SearchQuery

@@ -16,7 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from sleuth.graphs.ingestion.folder_sync import SyncReport, apply_diff, compare_folder, follow_folder
 from sleuth.graphs.ingestion.pipeline import ingest
-from sleuth.tools.collection import Collection, FolderDiff
+from sleuth.tools.collection import Collection
+from sleuth.tools.collection.folder_diff import FolderDiff
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search import Query
 from sleuth.tools.settings import Settings

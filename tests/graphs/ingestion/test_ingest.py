@@ -7,7 +7,7 @@ from graph_rows import graph_rows
 
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.collection.collection import Collection
-from sleuth.tools.search import KeywordIndex
+from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.settings import Settings
 
 

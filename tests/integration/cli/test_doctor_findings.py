@@ -9,9 +9,9 @@ import pytest
 
 from sleuth.studio.cli.commands.doctor import Finding, examine
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import SCHEMA_VERSION
 from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.storage.database import catalogue_url
+from sleuth.tools.storage.schema import SCHEMA_VERSION
 
 pytestmark = pytest.mark.integration
 

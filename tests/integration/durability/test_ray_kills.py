@@ -17,7 +17,7 @@ from ray_fixture import Cluster, ray_cluster
 
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.collection import Collection
-from sleuth.tools.search import KeywordIndex
+from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.settings import Settings
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults, pytest.mark.timeout(7_200)]

@@ -21,7 +21,7 @@ from sleuth.studio.server.middleware.auth import WRONG_KEYS_A_MINUTE
 from sleuth.studio.server.telemetry import readiness
 from sleuth.studio.server.telemetry.logs import Lines
 from sleuth.tools.errors import ModelUnavailable
-from sleuth.tools.storage import RESTORING
+from sleuth.tools.storage.locks import RESTORING
 
 pytestmark = pytest.mark.integration
 

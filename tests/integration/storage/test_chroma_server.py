@@ -9,7 +9,7 @@ from hashing_embedder import HashingEmbedder
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import StoreError
 from sleuth.tools.search.retriever import Query
-from sleuth.tools.search.vectors import chroma
+from sleuth.tools.search.vectors import chroma_index
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
@@ -34,8 +34,8 @@ def test_client_ignores_the_proxies_of_the_environment(chroma_url: str, monkeypa
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     monkeypatch.setenv("NO_PROXY", "nothing.invalid")
-    monkeypatch.setattr(chroma, "_served", chroma._served.__wrapped__)
-    assert chroma.connect(chroma_url).heartbeat() > 0
+    monkeypatch.setattr(chroma_index, "_served", chroma_index._served.__wrapped__)
+    assert chroma_index.connect(chroma_url).heartbeat() > 0
     assert "no_proxy" not in os.environ
 
 

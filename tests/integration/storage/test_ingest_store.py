@@ -16,7 +16,7 @@ from index_contents import held
 from sleuth.graphs.ingestion.pipeline import IngestProgress, IngestReport, ingest
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.collection.index_set import ALL, IndexSet
-from sleuth.tools.errors import EmbedderChanged, StoreBusy, UsageError
+from sleuth.tools.errors import StoreBusy, UsageError
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.search.vectors.chroma_index import ChromaIndex
 from sleuth.tools.search.vectors.embedder import Embedder, NoEmbedder
@@ -90,18 +90,6 @@ async def test_vectors_follow_deletions_without_an_embedder(settings: Settings, 
     async with await Collection.open(settings, embedder=again) as library:
         assert (await library.search(Query(text=line(21), k=1, mode="dense")))[0].passage.id == "p21"
     assert sorted(text.partition(".")[0] for text in again.embedded) == ["Title 20", "Title 21", "Title 3"]
-
-
-async def test_another_embedder_is_refused_until_a_rebuild(settings: Settings, tmp_path: Path) -> None:
-    file = corpus(tmp_path / "c.jsonl", 30)
-    await run(settings, file)
-    wider = HashingEmbedder("wider", dimension=128)
-    with pytest.raises(EmbedderChanged, match=r"hashing.*wider"):
-        await run(settings, file, embedder=wider)
-    await ingest([], settings=settings, rebuild=True, embedder=wider)
-    assert len(wider.embedded) == 30
-    async with await Collection.open(settings, embedder=wider) as library:
-        assert (await library.search(Query(text=line(7), k=1, mode="dense")))[0].passage.id == "p7"
 
 
 async def test_passages_lost_by_an_index_are_repaired_and_reported(settings: Settings, tmp_path: Path) -> None:

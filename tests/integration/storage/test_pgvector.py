@@ -8,9 +8,11 @@ from postgres_fixture import database
 
 from sleuth.studio.cli.commands.doctor import examine
 from sleuth.tools.collection.collection import Collection
+from sleuth.tools.collection.index_set import open_vectors
 from sleuth.tools.errors import EmbedderChanged, StoreError, UsageError
 from sleuth.tools.search.retriever import Query
-from sleuth.tools.search.vectors import VectorIndex, index, open_vectors, pgvector_index
+from sleuth.tools.search.vectors import index, pgvector_index
+from sleuth.tools.search.vectors.index import VectorIndex
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration

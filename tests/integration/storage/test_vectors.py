@@ -22,16 +22,6 @@ def opened(place: Path | str, embedder: HashingEmbedder) -> ChromaIndex:
     return ChromaIndex(place, owner="local", collection="default", embedder=embedder)
 
 
-def test_nearest_vector_comes_first_with_its_cosine(tmp_path: Path) -> None:
-    index = opened(tmp_path, HashingEmbedder())
-    index.apply(upsert=PASSAGES, delete=[])
-    index.apply(upsert=PASSAGES, delete=["never there"])
-    (first, score), (second, less) = index.search("a. a stone bridge", 5)
-    assert (first, second) == (PASSAGES[0].id, PASSAGES[1].id)
-    assert score == pytest.approx(1.0, abs=1e-4) and less < score
-    index.close()
-
-
 def test_vectors_store_position_embedder_and_dimension(tmp_path: Path) -> None:
     index = opened(tmp_path, HashingEmbedder("one", dimension=16))
     index.apply(upsert=PASSAGES, delete=[])

@@ -21,7 +21,7 @@ from sleuth import sync
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search import Query
 from sleuth.tools.search.langchain_retriever import LangChainRetriever
-from sleuth.tools.search.vectors.langchain_embedder import LangChainEmbedder
+from sleuth.tools.search.vectors.embedder import LangChainEmbedder
 
 FOUND = (Document(FAIR, metadata={"source": "fair.md", "title": "Fairs"}), Document(FAIR), Document("Nothing."))
 

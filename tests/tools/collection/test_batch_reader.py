@@ -1,6 +1,5 @@
 import json
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from sleuth.tools.documents.loading import NO_LOADERS, FileReader, LoadedDocumen
 from sleuth.tools.documents.parallel_reading import LocalWorkers
 from sleuth.tools.errors import UsageError
 from sleuth.tools.storage.catalogue import Catalogue
-from sleuth.tools.types import Passage
 
 
 def write(path: Path, text: str = "Some words.") -> Path:
@@ -31,24 +29,9 @@ def batches(catalogue: Catalogue, *roots: Path, loaders: Loaders = NO_LOADERS) -
     return read
 
 
-def batch_reader(
-    catalogue: Catalogue, *, loaders: Loaders = NO_LOADERS, analyzer: PassageAnalyzer | None = None
-) -> BatchReader:
+def batch_reader(catalogue: Catalogue, *, loaders: Loaders = NO_LOADERS) -> BatchReader:
     workers = LocalWorkers(lambda: FileReader(loaders=loaders), 2)
-    return BatchReader(catalogue, workers, analyzer or PassageAnalyzer(workers))
-
-
-class StartedAnalysis(PassageAnalyzer):
-    """Records the known languages of the passages whose analysis is started, by document."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.known: dict[str, set[str | None]] = {}
-
-    def start(self, passages: Sequence[Passage], detected: Sequence[str | None] = ()) -> None:
-        self.known = {passage.document_id: set() for passage in passages}
-        for passage, language in zip(passages, detected, strict=True):
-            self.known[passage.document_id].add(language)
+    return BatchReader(catalogue, workers, PassageAnalyzer(workers))
 
 
 def ids(read: list[Batch]) -> list[str]:
@@ -64,32 +47,6 @@ def test_used_id_gets_a_suffix_and_keeps_it(catalogue: Catalogue, tmp_path: Path
     assert ids(batches(catalogue, *roots)) == [first, marked]
     catalogue.delete_documents([first])
     assert ids(batches(catalogue, roots[1])) == [marked]
-
-
-def test_analysis_begins_with_changed_passages(catalogue: Catalogue, tmp_path: Path) -> None:
-    write(tmp_path / "docs" / "a.txt", "The mill ground the corn of the villages nearby.")
-    write(tmp_path / "docs" / "b.txt", "Die Mühle mahlte das Korn der umliegenden Dörfer.\n\n" * 100)
-    started = StartedAnalysis()
-    reader = batch_reader(catalogue, analyzer=started)
-    (batch,) = reader.batches(list_files([tmp_path / "docs"])[0])
-    reader.start_analysis(batch, catalogue.put_documents(batch.entries))
-    assert started.known == {"a.txt": {"en"}, "b.txt": {None}}
-    reader.start_analysis(batch, catalogue.put_documents(batch.entries))
-    assert started.known == {}
-
-
-def test_file_list_names_skipped_files_with_reasons(tmp_path: Path) -> None:
-    docs = tmp_path / "docs"
-    for name in ("a.md", "a.png", ".b.md", ".git/c.md"):
-        write(docs / name)
-    files, passed_over = list_files([docs])
-    assert [item.document_id for item in files] == ["a.md"]
-    assert passed_over == [
-        f"{docs}/.b.md: is hidden. Name it to read it.",
-        f"{docs}/.git: is hidden. Name it to read it.",
-        f"{docs}/a.png: files of this type are not read. Convert it, for example to PDF or text.",
-    ]
-    assert list_files([docs / ".b.md", docs / ".git"])[1] == []
 
 
 def test_loader_class_adds_a_file_format(catalogue: Catalogue, tmp_path: Path) -> None:

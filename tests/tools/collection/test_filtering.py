@@ -14,12 +14,12 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from sleuth.tools.collection.collection import Collection
-from sleuth.tools.errors import UsageError
-from sleuth.tools.search import FilteredRetriever, KeywordIndex, Mode, Query, fetch_depth, fuse
+from sleuth.tools.search.keyword_index import KeywordIndex
+from sleuth.tools.search.retriever import FilteredRetriever, Mode, Query, fetch_depth, fuse
 from sleuth.tools.search.vectors import VectorIndex
 from sleuth.tools.search.vectors import index as vector_index
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import Entry
+from sleuth.tools.storage.catalogue import Entry
 from sleuth.tools.types import Document
 
 WORDS = ["light", "mill", "ferry", "bridge", "oil", "keeper", "pilot", "stone", "river", "tower", "lamp", "boat"]
@@ -159,9 +159,3 @@ async def test_filter_follows_documents_and_their_metadata(settings: Settings) -
         await opened.delete(["a"])
         await opened.put([entry("b", "The light.")])
         assert await opened.search(query) == []
-
-
-async def test_filter_without_documents_is_refused_before_a_run(library: Collection) -> None:
-    await library.require_documents("tag=contract")
-    with pytest.raises(UsageError, match=r"No document matches.*docs list"):
-        await library.require_documents("tag=nothing")

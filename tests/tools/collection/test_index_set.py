@@ -69,14 +69,6 @@ def test_extraction_interrupted_anywhere_ends_the_same(catalogue: Catalogue, tmp
         )  # only finished pages of the journal are not redone
 
 
-def test_restored_catalogue_rebuilds_the_index(catalogue: Catalogue, shelf: Shelf) -> None:
-    shelf.apply(upsert=entry("from the future", "x").passages, delete=[])
-    shelf.set_applied(99)
-    catalogue.put_documents([entry("a", "x")])
-    catch_up(catalogue, shelf, on_indexed=ignore)
-    assert shelf.ids() == catalogue.passage_ids()
-
-
 def test_repair_adds_missing_and_deletes_extra_passages(catalogue: Catalogue, shelf: Shelf) -> None:
     catalogue.put_documents([entry("a", "x", "y", "z")])
     catch_up(catalogue, shelf, on_indexed=ignore)

@@ -6,7 +6,8 @@ import pytest
 from hashing_embedder import HashingEmbedder
 
 from sleuth.graphs.ingestion.pipeline import ingest
-from sleuth.tools.collection import Collection, media_type_of
+from sleuth.tools.collection import Collection
+from sleuth.tools.collection.originals import media_type_of
 from sleuth.tools.errors import StoreError
 from sleuth.tools.settings import Settings
 

@@ -17,8 +17,7 @@ from sleuth.tools.documents.file_list import Item
 from sleuth.tools.documents.loading import FileReader
 from sleuth.tools.documents.resource_limits import BOUNDS
 from sleuth.tools.errors import DocumentError, StoreError
-from sleuth.tools.search.vectors import LocalEmbedder, NoEmbedder
-from sleuth.tools.search.vectors.embedder import EndpointEmbedder
+from sleuth.tools.search.vectors.embedder import EndpointEmbedder, LocalEmbedder, NoEmbedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.text import find_terms
 from sleuth.tools.types import Passage

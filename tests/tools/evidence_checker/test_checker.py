@@ -8,7 +8,7 @@ from checker import TOKENIZER
 
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
-from sleuth.tools.evidence_checker.checker import AnswerSpan, Floats, Ids, Reading, Run, Temperatures, find_checker
+from sleuth.tools.evidence_checker.checker import AnswerSpan, Floats, Ids, Reading, Run, Temperatures
 from sleuth.tools.evidence_checker.inputs import Layout
 
 LAYOUT = Layout(TOKENIZER)
@@ -84,12 +84,8 @@ def test_relevant_passages_of_several_windows_are_read_together() -> None:
     assert sum(rows for rows, _ in shapes) == 5
 
 
-def test_batches_give_the_same_as_single_requests() -> None:
+def test_nothing_is_answered_or_mentioned_without_passages() -> None:
     checker = EvidenceChecker(LAYOUT, network("Oda Brask"))
-    requests = [("Who built it?", [FERRY]), ("Who?", [RAIN, FERRY]), ("Where does it rain?", [RAIN])]
-    assert checker.read_batch(requests) == [checker.read(*request) for request in requests]
-    assert checker.check_batch(requests) == [checker.check(*request) for request in requests]
-    assert checker.read_batch([]) == []
     reading = checker.read("Who built it?", [])
     assert (reading.answerable, reading.spans, reading.relevance) == (0.0, (), ())
     assert checker.check("It was built.", []).not_mentioned == 1.0
@@ -113,4 +109,4 @@ def test_support_of_an_answer_is_that_of_spans_with_its_words(answer: str, suppo
 
 def test_folder_without_a_checker_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"contains no evidence checker \(network\.onnx is missing\)"):
-        find_checker(tmp_path)
+        EvidenceChecker.load(tmp_path)

@@ -10,10 +10,7 @@ ASKED = LAYOUT.question("Who built the ferry?")
 def test_offsets_are_characters_of_the_text_without_the_title() -> None:
     text = "Öda Brask's ferry — built 1911 — sank."
     (piece,) = LAYOUT.pieces(ASKED, [Evidence(text=text, title="Ferry of Kestrow")])
-    start = text.index("1911")
-    found = piece.tokens_of(start, start + 4)
-    assert found is not None
-    assert text[piece.starts[found[0]] : piece.ends[found[1]]] == "1911"
+    assert "1911" in [text[start:end] for start, end in zip(piece.starts, piece.ends, strict=True)]
 
 
 def test_window_has_the_question_then_title_and_text_of_each_piece() -> None:

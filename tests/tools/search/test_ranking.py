@@ -56,14 +56,6 @@ def test_each_row_gets_the_value_of_its_leaf_in_every_tree() -> None:
     assert one.scores(np.zeros((0, 2), dtype=np.float32)).tolist() == []
 
 
-def test_a_model_comes_back_from_its_file(tmp_path: Path) -> None:
-    file = tmp_path / "model.npz"
-    stump(1, 2.0).save(file)
-    again = Trees.load(file)
-    assert again.meta == {"features_version": VERSION}
-    assert again.scores(np.array([[0.0, 3.0]], dtype=np.float32)).tolist() == [2.0]
-
-
 def test_what_the_found_passage_names_is_ranked_with_it(found: Found, collection: SmallCollection) -> None:
     ranked = rank(*found, load())
     assert {candidate.passage.id for candidate in ranked[:2]} == {"film", "director"}

@@ -9,7 +9,6 @@ from sqlalchemy import create_engine, text
 
 from sleuth.tools.errors import StoreError, StoreTooNew, UnknownName, UsageError
 from sleuth.tools.storage.catalogue import Catalogue, Stored
-from sleuth.tools.types import EmbedderRecord
 
 URL = "sqlite:///{}/catalogue.db"
 
@@ -81,12 +80,12 @@ def test_owners_and_collections_are_separate(tmp_path: Path) -> None:
     opened = [open_catalogue(tmp_path, *place) for place in places]
     for catalogue, (owner, collection) in zip(opened, places, strict=True):
         catalogue.put_documents([entry("same", f"{owner} {collection}")])
-        catalogue.set_embedder(EmbedderRecord(name=f"{owner} {collection}", dimension=3))
+        catalogue.set_embedder(f"{owner} {collection}")
     opened[0].delete_documents(["same"])
     assert opened[0].is_empty()
     assert opened[1].get_document("same").text == "ann two"
     assert replayed(opened[2]) == opened[2].passage_ids() != set()
-    assert opened[2].embedder() == EmbedderRecord(name="bob one", dimension=3)
+    assert opened[2].embedder() == "bob one"
     for catalogue in opened:
         catalogue.close()
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sleuth.tools.errors import UnknownName, UsageError
+from sleuth.tools.errors import UsageError
 from sleuth.tools.storage.filters import EXAMPLE, Term, parse_filter
 
 ROW = {
@@ -101,11 +101,6 @@ def test_unknown_value_matches_only_a_negated_term(text: str) -> None:
 def test_unusable_filter_is_refused_with_the_reason(text: str, message: str) -> None:
     with pytest.raises(UsageError, match=re.escape(message)):
         parse_filter(text)
-
-
-def test_unknown_field_is_refused_with_the_nearest_one() -> None:
-    with pytest.raises(UnknownName, match=r"'tags'.*tag"):
-        parse_filter("tags=contract")
 
 
 def test_example_can_be_parsed() -> None:

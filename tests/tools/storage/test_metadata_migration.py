@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from entries import entry
 
-from sleuth.tools.storage import Catalogue, parse_filter, sqlite_url
+from sleuth.tools.storage import Catalogue
+from sleuth.tools.storage.database import sqlite_url
+from sleuth.tools.storage.filters import parse_filter
 
 
 @pytest.fixture

@@ -1,9 +1,6 @@
 """Triples are stored by the text of passages, and removed with them."""
 
 import json
-import sqlite3
-from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -64,24 +61,6 @@ async def test_triples_are_separate_by_model_collection_and_owner(
         beside.delete_documents(["a"])
         beside.close()
     assert await kept.get([BORN_MARK], version="1") == {BORN_MARK: [BORN]}
-
-
-def test_fingerprint_depends_on_title_and_text() -> None:
-    passage = ONE.passages[0]
-    assert passage.fingerprint() == replace(passage, id="x", start=9, end=10).fingerprint()
-    others = {replace(passage, title="x").fingerprint(), replace(passage, text="x").fingerprint()}
-    assert len(others | {passage.fingerprint()}) == 3
-
-
-async def test_missing_table_is_an_error_and_made_at_the_next_start(tmp_path: Path, kept: SqlTriples) -> None:
-    with closing(sqlite3.connect(tmp_path / "catalogue.db")) as connection:
-        connection.execute("DROP TABLE sleuth_triples")
-    with pytest.raises(StoreError, match="The catalogue cannot be read"):
-        await kept.get([BORN_MARK], version="1")
-    reopened = open_catalogue(tmp_path)
-    await reopened.triples(model="small").put({BORN_MARK: [BORN]}, version="1")
-    assert await kept.get([BORN_MARK], version="1") == {BORN_MARK: [BORN]}
-    reopened.close()
 
 
 async def test_triples_are_found_by_name_with_their_passage(kept: SqlTriples) -> None:

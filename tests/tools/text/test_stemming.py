@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sleuth.tools.search import MemoryKeywords
+from sleuth.tools.search.keyword_index import MemoryKeywords
 from sleuth.tools.text import (
     ENGLISH,
     STEMMED_LANGUAGES,

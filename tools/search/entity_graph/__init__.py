@@ -2,9 +2,3 @@
 
 `index` stores the names in texts, `edges` finds edges, `search` ranks by them.
 """
-
-from sleuth.tools.search.entity_graph.edges import Edge, Kind, QueryTerms
-from sleuth.tools.search.entity_graph.index import GraphIndex
-from sleuth.tools.search.entity_graph.search import Candidate, Link, find_candidates
-
-__all__ = ["Candidate", "Edge", "GraphIndex", "Kind", "Link", "QueryTerms", "find_candidates"]

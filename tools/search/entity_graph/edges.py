@@ -131,7 +131,7 @@ class Seed:
     s0: float
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class Edge:
     """An edge from `source` to `target` with its evidence.
 
@@ -141,6 +141,8 @@ class Edge:
     r: the share of the question in the mentioning sentence, relative to the best sentence of its passage.
     s0: the source's own score. name: as written in the text. start, end: the mentioning sentence, in characters of the
     passage `stands_in` (the source; for "named_by" the target).
+    nc: the share of the question's terms, by idf, that the target has and the source lacks. gain: what the edge adds to
+    the target's score in the untrained formula. Both are set when the target's text is read.
     """
 
     kind: Kind
@@ -153,6 +155,8 @@ class Edge:
     stands_in: str
     start: int
     end: int
+    nc: float = 0.0
+    gain: float = 0.0
 
 
 class MatchedPassage:

@@ -138,19 +138,6 @@ def _add_mentions(base: dict[str, BaseScores], entities: Sequence[str], index: G
             base.setdefault(id_, BaseScores()).entities = 1.0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Link:
-    """An edge with values that depend on the target's text.
-
-    nc: the share of the question's terms, by idf, that the target has and the source lacks. gain: the edge's
-    contribution to the target's score in the untrained formula.
-    """
-
-    edge: Edge
-    nc: float
-    gain: float
-
-
 @dataclass(kw_only=True, slots=True)
 class Candidate:
     """A passage in the pool, with all components of its score.
@@ -163,7 +150,7 @@ class Candidate:
     read: MatchedPassage = field(repr=False, compare=False)
     base: BaseScores
     coverage: float
-    links: list[Link] = field(default_factory=list)
+    links: list[Edge] = field(default_factory=list)
     score: float = 0.0
 
     @property
@@ -265,21 +252,21 @@ def _link(
     candidates = {candidate.passage.id: candidate for candidate in found}
     for edge in edges:
         if edge.target in candidates:
-            nc = asked.share(read[edge.target].found - read[edge.source].found)
-            gain = weights.edges * LAMBDA[edge.kind] * edge.s0**2 * edge.w * edge.r
-            gain *= AT_LEAST[edge.kind] + NEW_WORDS * nc
-            candidates[edge.target].links.append(Link(edge=edge, nc=nc, gain=gain))
+            edge.nc = asked.share(read[edge.target].found - read[edge.source].found)
+            edge.gain = weights.edges * LAMBDA[edge.kind] * edge.s0**2 * edge.w * edge.r
+            edge.gain *= AT_LEAST[edge.kind] + NEW_WORDS * edge.nc
+            candidates[edge.target].links.append(edge)
     for candidate in candidates.values():
-        candidate.links.sort(key=lambda link: (-link.gain, link.edge.kind, link.edge.source, link.edge.name))
+        candidate.links.sort(key=lambda link: (-link.gain, link.kind, link.source, link.name))
         candidate.score = candidate.formula + weights.coverage * candidate.coverage
 
 
-def _gain(links: Sequence[Link]) -> float:
+def _gain(links: Sequence[Edge]) -> float:
     """Return the gain of all links: the best kind of edge and a part of the others; per kind only the best link
     counts.
     """
     of_kind: dict[Kind, float] = {}
     for link in links:  # the best first
-        of_kind.setdefault(link.edge.kind, link.gain)
+        of_kind.setdefault(link.kind, link.gain)
     best = max(of_kind.values(), default=0.0)
     return best + OTHER_KINDS * (sum(of_kind.values()) - best)

@@ -1,31 +1,35 @@
-"""Vectors in Chroma: embedded below SLEUTH_HOME, or on a Chroma server. All methods block: call them in a thread."""
+"""Vectors in Chroma: embedded below SLEUTH_HOME, or on a Chroma server. All functions block: call them in a thread."""
 
+import os
 import shutil
+import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sleuth.tools.errors import VectorsReplaced
+from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
 from sleuth.tools.search.retriever import Scored
-from sleuth.tools.search.vectors.chroma import (
-    connect,
-    disconnect,
-    refresh_clients,
-    translate_errors,
-    vector_folders,
-)
 from sleuth.tools.search.vectors.embedder import Embedder
 from sleuth.tools.search.vectors.index import VectorIndex
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
     from chromadb.api.models.Collection import Collection
+
+_QUIET: dict[str, Any] = {"anonymized_telemetry": False, "chroma_otel_granularity": "none"}
+"""Settings by which Chroma sends nothing about its use, whatever its environment variables contain."""
+
+# The clients of a folder share one server, which the last of them stops: no client may open it meanwhile.
+_turn = threading.Lock()
+
 
 _PAGE = 5_000
 # Of neighbor graphs and of searching them; above the defaults, to find what an exact search does.
@@ -35,6 +39,71 @@ MAX_MATRICES = 4
 # The id and metadata of each collection when this process last read or wrote it: the embedded Chroma does not see other
 # processes' changes to a collection that it has read.
 _seen: dict[tuple[Path | str, str], tuple[UUID, Any]] = {}
+
+
+def connect(place: Path | str) -> "Client":
+    """Return a client for a folder or a server's URL, to be closed by `disconnect`."""
+    with translate_errors(place), _turn:
+        if not isinstance(place, Path):
+            return _served(place)
+        import chromadb
+        from chromadb.config import Settings
+
+        # This function and HttpClient are annotated as the interface, which lacks the client's close().
+        return cast("Client", chromadb.PersistentClient(str(place), Settings(**_QUIET)))
+
+
+def disconnect(place: Path | str, client: "Client") -> None:
+    """Close a folder's files once no client uses them; the connection to a server is cached."""
+    if isinstance(place, Path):
+        with _turn:
+            client.close()
+
+
+@lru_cache(maxsize=16)
+def _served(address: str) -> "Client":
+    """Return one cached client per server: Chroma's close() leaks sockets (chroma#2702)."""
+    import chromadb
+    from chromadb.config import Settings
+
+    url = urlsplit(address)
+    if url.scheme not in ("http", "https") or not url.hostname:
+        raise UsageError("SLEUTH_CHROMA_URL must look like http://HOST:PORT.")
+    secure = url.scheme == "https"
+    settings = Settings(**_QUIET)
+    port = url.port or (443 if secure else 8000)
+    with _without_proxies():
+        return cast("Client", chromadb.HttpClient(host=url.hostname, port=port, ssl=secure, settings=settings))
+
+
+@contextmanager
+def _without_proxies() -> Iterator[None]:
+    """Hide the proxies of the environment, which Chroma's client reads when it is made, and only then."""
+    before, os.environ["no_proxy"] = os.environ.get("no_proxy"), "*"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["no_proxy"]
+        else:
+            os.environ["no_proxy"] = before
+
+
+@contextmanager
+def translate_errors(place: Path | str) -> Iterator[None]:
+    """Translate Chroma's errors into a StoreError that names the location of the vectors."""
+    import httpx
+    from chromadb.errors import ChromaError
+
+    try:
+        yield
+    # AttributeError: Chroma caches a server that could not be opened completely.
+    except (ChromaError, httpx.HTTPError, OSError, ValueError, AttributeError) as error:
+        where, advice = f"the Chroma server at {place}", "Check SLEUTH_CHROMA_URL."
+        if isinstance(place, Path):
+            where, advice = str(place), "Check the disk's free space. They are derived from the documents: "
+            advice += "delete that folder to rebuild them."
+        raise StoreError(f"The vectors in {where} cannot be used: {error}. {advice}") from error
 
 
 class ChromaIndex(VectorIndex):
@@ -61,14 +130,19 @@ class ChromaIndex(VectorIndex):
     def refresh(self) -> None:
         """Reload changes from other indexes and other processes.
 
-        Every write changes the metadata, so the clients of this process are restarted only after the writes of others.
+        Every write changes the metadata, so a folder is reloaded, for all its clients in this process, only after the
+        writes of others; searches in progress finish on the old data.
         """
         place = self._place, self._key
         with self._swap:
             self._matrices.clear()
             self._collection = self._open()
             if _seen.get(place, self._state()) != self._state():
-                refresh_clients(self._place, self._client)
+                if isinstance(self._place, Path):
+                    with translate_errors(self._place), _turn:
+                        self._place.mkdir(parents=True, exist_ok=True)
+                        # All clients of a folder have one server between them, and no refresh.
+                        self._client._server.start()
                 self._collection = self._open()
             _seen[place] = self._state()
 
@@ -89,7 +163,7 @@ class ChromaIndex(VectorIndex):
 
         with self._swap:
             with translate_errors(self._place), suppress(NotFoundError):
-                left = vector_folders(self._place, self._client.get_collection(self._key, embedding_function=None))
+                left = _vector_folders(self._place, self._client.get_collection(self._key, embedding_function=None))
                 self._client.delete_collection(self._key)
                 for folder in left:
                     shutil.rmtree(folder, ignore_errors=True)
@@ -175,3 +249,13 @@ class ChromaIndex(VectorIndex):
             return self._client.get_or_create_collection(
                 self._key, metadata=dict(self._about), configuration=configuration, embedding_function=None
             )
+
+
+def _vector_folders(place: Path | str, collection: "Collection") -> list[Path]:
+    """Return the folders of a collection's vectors, which the embedded Chroma does not delete (chroma#5520)."""
+    if not isinstance(place, Path):
+        return []
+    with closing(sqlite3.connect(place / "chroma.sqlite3")) as database, suppress(sqlite3.Error):
+        query = "SELECT id FROM segments WHERE scope = 'VECTOR' AND collection = ?"
+        return [place / id_ for (id_,) in database.execute(query, (str(collection.id),))]
+    return []  # of another layout

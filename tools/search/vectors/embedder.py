@@ -1,9 +1,10 @@
-"""Embedders: a sentence-transformers model in this process, or an OpenAI-compatible endpoint.
+"""Embedders: a sentence-transformers model in this process, an OpenAI-compatible endpoint, or LangChain embeddings.
 
 All methods block: call them in a thread.
 """
 
 import ctypes
+import json
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -11,11 +12,11 @@ from functools import cached_property, partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 import numpy as np
-from pydantic import BaseModel, Field, ValidationError
+from numpy.typing import NDArray
 
 from sleuth.tools.errors import MissingExtra, StoreError, UsageError
 from sleuth.tools.optional_imports import DISTRIBUTION, extra
@@ -23,6 +24,7 @@ from sleuth.tools.search.vectors.onnx_model import GRAPH, Encode, UnsupportedMod
 from sleuth.tools.settings import Settings, client_options
 
 if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
     from openai import OpenAI
 
 NONE = "none"
@@ -37,6 +39,7 @@ _HTTP_REQUESTS = 8
 _HTTP_SECONDS = 120.0
 RETRIES = 3
 """As for the model server."""
+_UNUSABLE = "no usable vectors: it must return one for each text, none of them zero."
 
 
 class Embedder(Protocol):
@@ -130,7 +133,6 @@ class EndpointEmbedder:
         base, _, self._model = url.partition("#")
         self._base = base.rstrip("/").removesuffix("/embeddings")
         self._key = key
-        self._dimension: int | None = None
 
     @cached_property
     def _sdk(self) -> "OpenAI":
@@ -167,40 +169,55 @@ class EndpointEmbedder:
             answer = self._sdk.embeddings.with_raw_response.create(
                 input=texts, model=model, encoding_format="float", extra_headers=headers
             )
-            rows = sorted(_Answer.model_validate_json(answer.content).data, key=lambda row: row.index)
+            rows = sorted(json.loads(answer.content)["data"], key=lambda row: row["index"])
+            if [row["index"] for row in rows] != list(range(len(texts))):
+                raise ValueError("not one vector for each text")
+            return _unit(np.asarray([row["embedding"] for row in rows], dtype=np.float64))
         except APIError as error:
             reason = " ".join(str(error.__cause__ or error)[:3_000].split())[:300]
             raise StoreError(f"The embeddings endpoint {url} fails: {reason}. Check SLEUTH_EMBEDDER.") from error
-        except ValidationError as error:
-            raise StoreError(f"{url} is not an embeddings endpoint. Check SLEUTH_EMBEDDER.") from error
-        if [row.index for row in rows] != list(range(len(texts))):
-            raise StoreError(f"{url} sent {len(rows)} vectors for {len(texts)} texts. Check SLEUTH_EMBEDDER.")
-        return self._checked([row.embedding for row in rows], url)
-
-    def _checked(self, rows: list[list[float]], url: str) -> Vectors:
-        """Return the rows as unit vectors; raise StoreError for zero vectors and for another length."""
-        lengths = {len(row) for row in rows}
-        self._dimension = self._dimension or min(lengths)
-        if lengths != {self._dimension}:
-            sizes = ", ".join(map(str, sorted(lengths)))
-            raise StoreError(
-                f"{url} sent vectors of {sizes} numbers; earlier ones had {self._dimension}. Check SLEUTH_EMBEDDER."
-            )
-        vectors = np.asarray(rows, dtype=np.float64)
-        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        if not norms.all():
-            raise StoreError(f"{url} sent a zero vector. Check SLEUTH_EMBEDDER.")
-        unit: Vectors = (vectors / norms).astype(np.float32)
-        return unit
+        except (LookupError, TypeError, ValueError) as error:
+            raise StoreError(f"{url} returned {_UNUSABLE} Check SLEUTH_EMBEDDER.") from error
 
 
-class _Row(BaseModel):
-    index: int
-    embedding: Annotated[list[Annotated[float, Field(ge=-1e30, le=1e30)]], Field(min_length=1)]
+class LangChainEmbedder:
+    """An embedder that uses a LangChain `Embeddings` object, for applications that bring their own."""
+
+    def __init__(self, embeddings: "Embeddings") -> None:
+        """Set the embeddings, of which only the synchronous methods are used, in threads.
+
+        The name stored with a collection is the class and its model, as in "OllamaEmbeddings:bge".
+        """
+        self._embeddings = embeddings
+        model = getattr(embeddings, "model_name", None) or getattr(embeddings, "model", None)
+        self.name = type(embeddings).__name__ + (f":{model}" if isinstance(model, str) else "")
+
+    def embed_passages(self, texts: list[str]) -> Vectors:
+        """Return one unit row per text."""
+        return self._as_vectors(self._embeddings.embed_documents(texts), len(texts))
+
+    def embed_query(self, text: str) -> Vectors:
+        """Return the unit vector of a question."""
+        vector: Vectors = self._as_vectors([self._embeddings.embed_query(text)], 1)[0]
+        return vector
+
+    def _as_vectors(self, rows: list[list[float]], count: int) -> Vectors:
+        try:
+            if len(rows) != count:
+                raise ValueError("not one vector for each text")
+            return _unit(np.asarray(rows, dtype=np.float32))
+        except ValueError as error:
+            raise UsageError(f"The embedder returned {_UNUSABLE}") from error
 
 
-class _Answer(BaseModel):
-    data: list[_Row]
+def _unit(rows: NDArray[Any]) -> Vectors:
+    """Return the rows with length one; raise ValueError if they are no matrix, or one of them is zero or infinite."""
+    with np.errstate(over="ignore"):
+        lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
+    if rows.ndim != 2 or not np.isfinite(lengths).all() or not lengths.all():
+        raise ValueError("no vectors")
+    unit: Vectors = (rows / lengths).astype(np.float32)
+    return unit
 
 
 def no_embedder() -> UsageError:

@@ -5,17 +5,17 @@ takes the weights from the model's file. Everything here blocks: call it in a th
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sleuth.tools.onnx import open_session
+from sleuth.tools.onnx import as_inputs, open_session
 
 if TYPE_CHECKING:
-    from tokenizers import Encoding
+    pass
 
 Vectors: TypeAlias = NDArray[np.float32]
 Encode: TypeAlias = Callable[[list[str]], Vectors]
@@ -63,7 +63,7 @@ def open_onnx(folder: Path, *, is_default: bool = False) -> Encode:
         # Texts of equal length share a batch, which then needs little padding.
         order = sorted(range(len(texts)), key=lambda at: -len(encodings[at]))
         for part in (order[start : start + _BATCH] for start in range(0, len(order), _BATCH)):
-            fields = _arrays([encodings[at] for at in part], pad)
+            fields = as_inputs([(encodings[at].ids, encodings[at].type_ids) for at in part], pad=pad)
             states = session.run(None, {name: values for name, values in fields.items() if name in inputs})[0]
             for at, vector in zip(part, pool(states, fields["attention_mask"]), strict=True):
                 rows[at] = vector
@@ -114,15 +114,6 @@ def _weights(folder: Path) -> dict[str, Vectors]:
     tensors = load_file(folder / "model.safetensors")
     unused = ("pooler.", "embeddings.position_ids")
     return {f"encoder.{name}": tensor for name, tensor in tensors.items() if not name.startswith(unused)}
-
-
-def _arrays(encodings: Sequence["Encoding"], pad: int) -> dict[str, NDArray[np.int64]]:
-    shape = (len(encodings), max(len(encoding) for encoding in encodings))
-    ids, mask, types = np.full(shape, pad), np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
-    for row, encoding in enumerate(encodings):
-        size = len(encoding)
-        ids[row, :size], mask[row, :size], types[row, :size] = encoding.ids, 1, encoding.type_ids
-    return {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
 
 
 def _mean(states: Vectors, mask: NDArray[np.int64]) -> Vectors:

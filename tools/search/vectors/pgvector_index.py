@@ -3,7 +3,8 @@
 Vectors are stored in 16 bits per number. Their index is one of pgvector's neighbor graphs (HNSW).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -11,34 +12,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import (
-    Column,
-    Connection,
-    Engine,
-    MetaData,
-    Select,
-    Table,
-    Text,
-    any_,
-    bindparam,
-    cast,
-    delete,
-    func,
-    literal_column,
-    select,
-    text,
-)
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
+from sqlalchemy import Connection, Engine, TextClause, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolExhausted
-from sqlalchemy.schema import CreateTable
-from sqlalchemy.types import UserDefinedType
 
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
 from sleuth.tools.search.retriever import Scored
 from sleuth.tools.search.vectors.embedder import Embedder
 from sleuth.tools.search.vectors.index import MAX_EXACT, VectorIndex
-from sleuth.tools.storage import catalogue_url, make_tables, open_engine
+from sleuth.tools.storage import catalogue_url, open_engine
 
 # Vectors that a search keeps on its way through the graph, the most that pgvector allows: fewer miss many of the
 # nearest from 100,000 vectors on.
@@ -50,39 +32,14 @@ _NO_TABLE = "42P01"
 # SQLSTATEs: no such file, not available, permission denied, no such type.
 _NO_EXTENSION = ("58P01", "0A000", "42501", "42704")
 
-_metadata = MetaData()
-_about = Table("sleuth_vectors", _metadata, Column("name", Text, primary_key=True), Column("about", JSONB))
-
-
-class HalfVector(UserDefinedType[NDArray[np.float32]]):
-    """pgvector's type of vectors with 16 bits per number."""
-
-    cache_ok = True
-
-    def __init__(self, dimension: int | None = None) -> None:
-        self.dimension = dimension
-
-    def get_col_spec(self, **_options: object) -> str:
-        """Return the type in SQL."""
-        return f"halfvec({self.dimension})" if self.dimension else "halfvec"
-
-    def bind_processor(self, dialect: object) -> Callable[[Any], str]:
-        """Return the function that writes a vector as pgvector reads it."""
-        # More digits than 16 bits hold, and three times as fast as the shortest text of each number.
-        return lambda vector: f"[{','.join(['%.5g'] * len(vector))}]" % tuple(vector.tolist())
-
-
-_GIVEN = cast(bindparam("given", type_=HalfVector()), HalfVector())
-
 
 class PgVectorIndex(VectorIndex):
     """A table of vectors, and a row in `sleuth_vectors` about it."""
 
-    def __init__(self, url: str, *, owner: str, collection: str, embedder: Embedder) -> None:
+    def __init__(self, url: str | None, *, owner: str, collection: str, embedder: Embedder) -> None:
         """Open or create the table's row."""
         super().__init__(owner=owner, collection=collection, embedder=embedder)
         self._table = f"sleuth_vectors_{self._mark}"
-        self._rows = self._with_dimension(None)
         self._engine = engine_of(url)
         self._remember()
 
@@ -95,81 +52,85 @@ class PgVectorIndex(VectorIndex):
     def clear(self) -> None:
         """Replace the vectors by none, for the present embedder."""
         with self._transaction() as connection:
-            connection.execute(text(f"DROP TABLE IF EXISTS {self._table}"))
-            connection.execute(delete(_about).where(_about.c.name == self._table))
+            connection.execute(self._sql("DROP TABLE IF EXISTS VECTORS"))
+            connection.execute(text("DELETE FROM sleuth_vectors WHERE name = :name"), {"name": self._table})
         self._remember()
 
     def tidy(self) -> None:
         """Build the neighbor graph once there are enough vectors: much faster than with each of them."""
         name = f"{self._table}{_GRAPH}"
         with self._transaction() as connection:
-            is_built = connection.scalar(select(func.to_regclass(name)))
+            is_built = connection.scalar(text("SELECT to_regclass(:name)"), {"name": name})
         if is_built or self.count() <= MAX_EXACT:
             return
-        graph = f"hnsw (vector halfvec_cosine_ops) WITH (m = {_NEIGHBORS}, ef_construction = {_BUILD_EFFORT})"
+        options = f"m = {_NEIGHBORS}, ef_construction = {_BUILD_EFFORT}"
+        graph = f"USING hnsw (vector halfvec_cosine_ops) WITH ({options})"
         with self._transaction() as connection:
-            connection.execute(text(f"CREATE INDEX IF NOT EXISTS {name} ON {self._table} USING {graph}"))
-            connection.execute(text(f"DROP INDEX IF EXISTS {self._table}_bits"))  # of a former setting
+            connection.execute(self._sql(f"CREATE INDEX IF NOT EXISTS {name} ON VECTORS {graph}"))
+            connection.execute(self._sql("DROP INDEX IF EXISTS VECTORS_bits"))  # of a former setting
 
     def count(self) -> int:
         """Return the number of passages."""
         if self.dimension() is None:
             return 0
         with self._transaction() as connection:
-            return connection.execute(select(func.count()).select_from(self._rows)).scalar_one()
+            return int(connection.execute(self._sql("SELECT count(*) FROM VECTORS")).scalar_one())
 
     def ids(self) -> set[str]:
         """Return the ids of all passages."""
         if self.dimension() is None:
             return set()
         with self._transaction() as connection:
-            return set(connection.scalars(select(self._rows.c.id)))
+            return set(connection.scalars(self._sql("SELECT id FROM VECTORS")))
 
     def _change(self, ids: Sequence[str], vectors: NDArray[np.float32] | None, delete: Sequence[str]) -> None:
-        rows, has_table = self._rows, vectors is not None or self.dimension() is not None
+        has_table = vectors is not None or self.dimension() is not None
         with self._transaction() as connection:
             if vectors is not None:
-                connection.execute(CreateTable(self._with_dimension(vectors.shape[1]), if_not_exists=True))
-                given = [{"id": id_, "vector": each} for id_, each in zip(ids, vectors, strict=True)]
-                added = insert(rows)
-                replaced = added.on_conflict_do_update(index_elements=["id"], set_={"vector": added.excluded.vector})
-                connection.execute(replaced, given)
+                columns = f"id TEXT PRIMARY KEY, vector halfvec({vectors.shape[1]}) NOT NULL"
+                connection.execute(self._sql(f"CREATE TABLE IF NOT EXISTS VECTORS ({columns})"))
+                added = "INSERT INTO VECTORS (id, vector) VALUES (:id, CAST(:vector AS halfvec))"
+                replaced = "ON CONFLICT (id) DO UPDATE SET vector = excluded.vector"
+                given = [{"id": id_, "vector": _as_text(each)} for id_, each in zip(ids, vectors, strict=True)]
+                connection.execute(self._sql(f"{added} {replaced}"), given)
             if delete and has_table:
-                connection.execute(rows.delete().where(rows.c.id.in_(delete)))
+                connection.execute(self._sql("DELETE FROM VECTORS WHERE id = ANY(:ids)"), {"ids": list(delete)})
 
-    def _with_dimension(self, dimension: int | None) -> Table:
-        vector = Column("vector", HalfVector(dimension), nullable=False)
-        return Table(self._table, MetaData(), Column("id", Text, primary_key=True), vector)
+    def _sql(self, query: str) -> TextClause:
+        return text(query.replace("VECTORS", self._table))
 
     def _nearest(self, vector: NDArray[np.float32], k: int) -> Scored:
-        best = select(self._rows).order_by(self._rows.c.vector.op("<=>")(_GIVEN)).limit(k)
-        return self._compare(best, vector, k)
+        return self._compare("ORDER BY vector <=> CAST(:given AS halfvec) LIMIT :k", vector, k)
 
     def _nearest_allowed(self, vector: NDArray[np.float32], k: int, allowed: frozenset[str]) -> Scored:
-        wanted = bindparam("ids", list(allowed), ARRAY(Text))
-        return self._compare(select(self._rows).where(self._rows.c.id == any_(wanted)), vector, k)
+        return self._compare("WHERE id = ANY(:ids)", vector, k, ids=list(allowed))
 
-    def _compare(self, candidates: Select[Any], vector: NDArray[np.float32], k: int) -> Scored:
-        """Return the nearest of the candidates that a query finds."""
+    def _compare(self, candidates: str, vector: NDArray[np.float32], k: int, **values: list[str]) -> Scored:
+        """Return the nearest of the candidates that a clause finds."""
         # Materialized: Postgres would look the wanted ids up in the neighbor graph, which misses some.
-        found = candidates.cte("candidates").prefix_with("MATERIALIZED")
-        distance = found.c.vector.op("<=>")(_GIVEN).label("distance")
-        query = select(found.c.id, distance).order_by(literal_column("distance"), found.c.id).limit(k)
+        query = self._sql(
+            f"WITH candidates AS MATERIALIZED (SELECT id, vector FROM VECTORS {candidates}) "  # noqa: S608 - ours
+            "SELECT id, vector <=> CAST(:given AS halfvec) AS distance FROM candidates ORDER BY distance, id LIMIT :k"
+        )
         with self._transaction() as connection:
             connection.execute(text(f"SET LOCAL hnsw.ef_search = {_EFFORT}"))
             # A vector of zeros has no distance to others.
-            rows = connection.execute(query, {"given": vector})
+            rows = connection.execute(query, {"given": _as_text(vector), "k": k, **values})
             return [(id_, 0.0 if np.isnan(distance) else 1.0 - distance) for id_, distance in rows]
 
     def _metadata(self) -> dict[str, Any]:
+        query = text("SELECT about FROM sleuth_vectors WHERE name = :name")
         with self._transaction() as connection:
-            return dict(connection.scalar(select(_about.c.about).where(_about.c.name == self._table)) or self._about)
+            return dict(connection.scalar(query, {"name": self._table}) or self._about)
 
     def _remember(self, **values: int) -> None:
-        added = insert(_about).values(name=self._table, about=self._about | values)
-        merged = {"about": _about.c.about.op("||")(cast(values, JSONB))}
+        query = text(
+            "INSERT INTO sleuth_vectors (name, about) VALUES (:name, CAST(:about AS jsonb)) "
+            "ON CONFLICT (name) DO UPDATE SET about = sleuth_vectors.about || CAST(:values AS jsonb)"
+        )
+        given = {"name": self._table, "about": json.dumps(self._about | values), "values": json.dumps(values)}
         with self._transaction() as connection:
-            connection.execute(added.on_conflict_do_update(index_elements=["name"], set_=merged))
+            connection.execute(query, given)
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
@@ -184,14 +145,16 @@ class PgVectorIndex(VectorIndex):
 
 
 @lru_cache(maxsize=16)
-def engine_of(url: str) -> Engine:
-    """Return one pool of connections per database, in which pgvector is ready."""
+def engine_of(url: str | None) -> Engine:
+    """Return one pool of connections per database, in which pgvector is ready; raise UsageError if none is set."""
+    if url is None:
+        raise UsageError("SLEUTH_VECTORS=pgvector needs a Postgres: set SLEUTH_DATABASE_URL.")
     engine = open_engine(catalogue_url(Path(), url))
     try:
         with engine.execution_options(sleuth_write=True).begin() as connection:
             connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector"))
             connection.execute(text("SELECT CAST('[1]' AS halfvec)"))
-        make_tables(engine, _metadata)
+            connection.execute(text("CREATE TABLE IF NOT EXISTS sleuth_vectors (name TEXT PRIMARY KEY, about JSONB)"))
     except DBAPIError as error:
         if getattr(error.orig, "sqlstate", None) in _NO_EXTENSION:
             raise UsageError(
@@ -200,6 +163,12 @@ def engine_of(url: str) -> Engine:
             ) from error
         raise _unusable(error) from error
     return engine
+
+
+def _as_text(vector: NDArray[np.float32]) -> str:
+    """Return a vector as pgvector reads it."""
+    # More digits than 16 bits hold, and three times as fast as the shortest text of each number.
+    return f"[{','.join(['%.5g'] * len(vector))}]" % tuple(vector.tolist())
 
 
 def _unusable(error: DBAPIError | PoolExhausted) -> StoreError:

@@ -14,7 +14,9 @@ import numpy as np
 
 from sleuth.tools.documents.chunking import split
 from sleuth.tools.errors import UsageError
-from sleuth.tools.search import GRAPH_MODES, DocumentReader, MemoryKeywords, Query, Retriever, Scored, fetch_depth, fuse
+from sleuth.tools.search import GRAPH_MODES, DocumentReader, Query, Retriever
+from sleuth.tools.search.keyword_index import MemoryKeywords
+from sleuth.tools.search.retriever import Scored, fetch_depth, fuse
 from sleuth.tools.search.vectors import Embedder, NoEmbedder, Vectors
 from sleuth.tools.sources.web_pages.page import PageText, Table
 from sleuth.tools.text import MAX_TITLE_CHARS, Span
