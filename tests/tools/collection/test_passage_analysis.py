@@ -28,7 +28,7 @@ class Calls(LocalWorkers):
         self.calls += 1
         done: Future[dict[str, Any]] = Future()
         if self.is_broken:
-            done.set_exception(WorkerError("memory"))
+            done.set_exception(WorkerError("takes more than 9 MB to read", "Split it."))
         else:
             done.set_result(analyze(given))
         return done
