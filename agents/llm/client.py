@@ -118,7 +118,7 @@ class LLMClient:
                     send = partial(self._send, request, served, body)
                     reply = await trace_call(body, send, url=self._endpoint.url)
                     reply["warnings"] = [*warnings, *reply["warnings"]]
-                    served.can = can
+                    served.can &= can  # a concurrent call may have removed others
                     return reply
             except errors.Refused as error:
                 refused = refused or error

@@ -170,10 +170,13 @@ class Endpoint:
                         raise
                     after = ""
                     if isinstance(error, ServerError):
-                        if error.status < 500 and error.status not in (408, 409, 429):
+                        if error.status == 501 or (error.status < 500 and error.status not in (408, 409, 429)):
                             raise
                         after = error.retry_after
-                await asyncio.sleep(float(after) if _SECONDS.fullmatch(after) else _PAUSE * 2**retries)
+                    pause = float(after) if _SECONDS.fullmatch(after) else _PAUSE * 2**retries
+                    if pause >= self.timeout:
+                        raise
+                await asyncio.sleep(pause)
                 retries += 1
 
 

@@ -1,6 +1,7 @@
 """The server's long-lived resources, created at startup and closed at shutdown, and what one owner may do with them."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
@@ -29,6 +30,8 @@ from sleuth.studio.server.tenants import ModelOpener, Tenants
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import HomeLock
+
+_log = logging.getLogger(__name__)
 
 
 class ServerState:
@@ -91,7 +94,14 @@ async def _complete_results(store: Store) -> None:
 @asynccontextmanager
 async def _background_task(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
     """Run a coroutine while the block is open, then cancel it."""
-    task = asyncio.create_task(work)
+
+    async def logged() -> None:
+        try:
+            await work
+        except Exception:  # noqa: BLE001 - whatever it is, the server goes on
+            _log.exception("A background task of the server failed; it runs again after a restart.")
+
+    task = asyncio.create_task(logged())
     try:
         yield
     finally:

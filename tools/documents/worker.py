@@ -84,7 +84,7 @@ class Worker:
         if not reply.endswith(b"\n"):  # incomplete: the process has ended
             late = time.monotonic() - start >= seconds
             error = (
-                WorkerError(f"was given up after {seconds:g} s", "Leave it out.")
+                WorkerError(f"takes longer than {seconds:g} s", "Leave it out.")
                 if late
                 else self._error(process.wait())
             )

@@ -323,7 +323,8 @@ def _reopen_rejected_step(
 ) -> Update:
     """Return the update of a review that rejects an earlier step: its new question is for that step, not for its own.
 
-    The rejected step and all that depend on it lose their answers. Of several such reviews the first counts.
+    The rejected step and all that depend on it lose their answers. Of several such reviews the first counts. The new
+    questions of other steps are dropped: these steps are refined and searched for again.
     """
     past = list(steps.trajectory(state.plan, state.notes))
     for by, review in reviews.items():
@@ -333,10 +334,10 @@ def _reopen_rejected_step(
             remark = f"asked again: the review of step {by} doubted {state.notes[key]['finding']!r}"
             reopened = Step(**{**state.plan[key], "question": review.question, "remark": remark})
             return {
-                "plan": {other: step for other, step in update["plan"].items() if other != by} | {key: reopened},
+                "plan": {key: reopened},
                 "notes": update["notes"] | dict.fromkeys(steps.dependents(state.plan, key) | {by}),
                 "wave": [key],
-                "requeries": {other: asked for other, asked in update["requeries"].items() if other != by},
+                "requeries": {},
                 "returns": state.returns + 1,
             }
     return update

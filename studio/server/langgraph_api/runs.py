@@ -278,11 +278,12 @@ async def start_run(access: Access, form: AssistantRunForm, name: str | None) ->
     server, method = access.server, find_graph(form.assistant_id).name
     # A client that keeps no thread cannot reply.
     settings = {**form.settings(), **(without_replies(runnable(method)) if name is None else {})}
+    await access.require_ready()
     if name is None or (form.if_not_exists == "create" and await access.find(name) is None):
+        check_question(_question(form, method)[0])  # a refused request leaves no thread
         thread = await create_thread(access, name, {})
     else:
         thread = await access.thread(name)
-    await access.require_ready()
     if form.multitask_strategy == "interrupt" and await server.run_worker.is_running(thread.id):
         await server.run_worker.stop(thread.id)
     await server.run_worker.require_idle(thread.id)

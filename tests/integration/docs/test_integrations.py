@@ -44,7 +44,7 @@ def test_row_of_the_table_is_true(title: str, anchor: str, lines: str, file: str
     written = [line.strip() for line in (PROGRAMS / file).read_text(encoding="utf-8").splitlines()]
     assert int(lines) == sum(bool(line) and not line.startswith(("#", "//")) for line in written)
     assert any(f"def {test}(" in each.read_text(encoding="utf-8") for each in TESTS.rglob("test_*.py"))
-    assert f"\n## {title}\n" in PAGE and anchor == re.sub(r"[^a-z0-9]+", "-", title.lower())
+    assert f"\n## {title}\n" in PAGE and anchor == re.sub(r"[^a-z0-9_]+", "-", title.lower())
 
 
 @pytest.fixture

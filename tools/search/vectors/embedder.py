@@ -109,16 +109,16 @@ class LocalEmbedder:
             return self._model(texts)
 
     def _load(self) -> Encode:
-        has_torch = find_spec("sentence_transformers") is not None
+        has_sentence_transformers = find_spec("sentence_transformers") is not None
         packaged = find_packaged(self.name)
         folder = packaged or (Path(self.name) if Path(self.name).is_dir() else None)
-        if folder is None and not has_torch:
+        if folder is None and not has_sentence_transformers:
             folder = _download(self.name)
-        if folder is not None and not _has_gpu():
+        if folder is not None and not (has_sentence_transformers and _has_gpu()):
             try:
                 return open_onnx(folder, is_default=packaged is not None)
             except UnsupportedModel as unsupported:
-                if not has_torch:
+                if not has_sentence_transformers:
                     needed = f"The embedding model {self.name} needs torch ({unsupported}): "
                     raise MissingExtra(f"{needed}pip install '{DISTRIBUTION}[torch]'.") from unsupported
         return load_torch(self.name, folder)
@@ -152,7 +152,10 @@ class EndpointEmbedder:
         """Return one row per text."""
         parts = [texts[start : start + _HTTP_BATCH] for start in range(0, len(texts), _HTTP_BATCH)]
         with ThreadPoolExecutor(min(len(parts), _HTTP_REQUESTS)) as threads:
-            return np.concatenate(list(threads.map(self._ask, parts)))
+            found = list(threads.map(self._ask, parts))
+        if len({part.shape[1] for part in found}) > 1:
+            raise StoreError(f"{self._base}/embeddings returned vectors of different lengths. Check SLEUTH_EMBEDDER.")
+        return np.concatenate(found)
 
     def embed_query(self, text: str) -> Vectors:
         """Return one vector for a question."""
