@@ -266,7 +266,7 @@ async def test_long_answer_has_footnotes_after_each_sentence(page: Page, site: S
     await ask_and_wait(page, await site(), "ras", long_answers="true")
     text = page.locator(".answer-text")
     await expect(text).to_have_text(
-        re.compile(r"1 Bastian Oake: .+2 Sennick Harbour: .+3 The answer is Kelp Fair\.123$")
+        re.compile(r"Bastian Oake\.1 .+Sennick Harbour\.2 .+Kelp Fair\.3 The answer is Kelp Fair\.123$")
     )
     await expect(page.locator(".notes li", has_text=QUESTION)).to_have_count(1)
 
