@@ -159,7 +159,7 @@ class Access:
         return found.id if found else self.scoped_id(name)
 
     def public_id(self, id: str) -> str:
-        """Return the id that a client has chosen."""
+        """Return the id by which the client knows a thread."""
         return id.removeprefix(f"{self.owner}:") if self.server.settings.has_keys else id
 
     async def require_ready(self, where: str = "") -> None:

@@ -59,7 +59,7 @@ class IndexSet:
         self._catalogue = catalogue
         self._embedder = embedder
         self._open: dict[IndexName, Index] = {}
-        self._known: dict[IndexName, int] = {}
+        self._applied: dict[IndexName, int] = {}
         self._turn = threading.Lock()
         self._is_checked = False
         self._is_closing = threading.Event()
@@ -73,7 +73,7 @@ class IndexSet:
         return ALL[:-1] if isinstance(self._embedder, NoEmbedder) else ALL
 
     @property
-    def name_vectors(self) -> Path:
+    def name_vectors_file(self) -> Path:
         """Return the file of the vectors of names in triples."""
         return self._settings.home / "names" / f"{self._file_name}.npz"
 
@@ -86,7 +86,12 @@ class IndexSet:
             self._open.clear()
 
     def ready(self, name: IndexName, on_indexed: OnIndexed, head: int | None = None) -> Index:
-        """Return an index that is up to date with the catalogue, or with `head`, its last change as read before.
+        """Return an index that is up to date with the catalogue.
+
+        Args:
+            name: the index.
+            on_indexed: is called with the name and the number of passages after each write.
+            head: sequence number of the catalogue's last change, if already read.
 
         Raises:
             EmbedderChanged: the vectors are those of another embedder.
@@ -97,15 +102,15 @@ class IndexSet:
         with self._turn:
             if self._is_closing.is_set():
                 raise StoreError("The collection is closed.")
-            if self._known.get(name) != (self._catalogue.head() if head is None else head):
+            if self._applied.get(name) != (self._catalogue.head() if head is None else head):
                 with self._indexing():
                     self._follow(name, on_indexed)
             return self._open[name]
 
-    def reload(self, name: IndexName) -> None:
-        """Have an index that another process has rebuilt loaded and updated again at its next use."""
+    def invalidate(self, name: IndexName) -> None:
+        """Forget an index that another process has rebuilt; the next `ready` loads and updates it."""
         with self._turn:
-            self._known.pop(name, None)
+            self._applied.pop(name, None)
 
     def clear(self) -> None:
         """Empty the indexes, also the vectors of another embedder."""
@@ -114,7 +119,7 @@ class IndexSet:
                 self._opened(name).clear()
             if "dense" in self.names:
                 self._catalogue.set_embedder(self._embedder.name)
-            self._known.clear()
+            self._applied.clear()
 
     def reset_if_ahead(self) -> None:
         """Clear indexes that are ahead of the catalogue, which happens after restoring it from an older backup.
@@ -159,11 +164,11 @@ class IndexSet:
                 raise StoreError("The collection was closed during indexing; the next start resumes it.")
 
         catch_up(self._catalogue, index, on_indexed=count)
-        if name not in self._known and (note := repair(self._catalogue, index, on_indexed=count)):
+        if name not in self._applied and (note := repair(self._catalogue, index, on_indexed=count)):
             self.notes.append(note)
         if isinstance(index, VectorIndex) and indexed > MAX_EXACT:  # more than a batch of an ingest
             index.tidy()
-        self._known[name] = index.applied()
+        self._applied[name] = index.applied()
 
     def _opened(self, name: IndexName) -> Index:
         """Return an index that includes the writes of other processes."""
