@@ -98,7 +98,7 @@ async def _background_task(work: Coroutine[None, None, None]) -> AsyncIterator[N
     async def logged() -> None:
         try:
             await work
-        except Exception:  # noqa: BLE001 - whatever it is, the server goes on
+        except Exception:  # noqa: BLE001 - the server continues without the task
             _log.exception("A background task of the server failed; it runs again after a restart.")
 
     task = asyncio.create_task(logged())

@@ -33,14 +33,11 @@ ALL: tuple[IndexName, ...] = ("keyword", "graph", "dense")
 
 OnIndexed = Callable[[IndexName, int], None]
 
-# Seconds that a search waits for another process that updates the indexes.
+# Seconds that a search or a backup waits for another process that updates or copies the indexes.
 _INDEXING_SECONDS = 60.0
 # Passages per write: enough to fill embedding batches, few enough to show progress.
 _BATCH = 256
 _JOURNAL_PAGE = 512
-
-INDEXING_LOCK = Path("locks", "indexing.lock")
-"""File in SLEUTH_HOME that is locked while indexes are written."""
 
 
 class IndexSet:
@@ -103,7 +100,7 @@ class IndexSet:
             if self._is_closing.is_set():
                 raise StoreError("The collection is closed.")
             if self._applied.get(name) != (self._catalogue.head() if head is None else head):
-                with self._indexing():
+                with hold_indexes(self._settings.home):
                     self._follow(name, on_indexed)
             return self._open[name]
 
@@ -114,7 +111,7 @@ class IndexSet:
 
     def clear(self) -> None:
         """Empty the indexes, also the vectors of another embedder."""
-        with self._turn, self._indexing():
+        with self._turn, hold_indexes(self._settings.home):
             for name in self.names:
                 self._opened(name).clear()
             if "dense" in self.names:
@@ -130,7 +127,7 @@ class IndexSet:
         if self._is_checked:
             return
         names = self.names if self._catalogue.embedder() is None else ALL
-        with self._turn, self._indexing():
+        with self._turn, hold_indexes(self._settings.home):
             for name in names:
                 if (index := self._opened(name)).reached() > self._catalogue.head():
                     index.clear()
@@ -140,7 +137,7 @@ class IndexSet:
         """Tidy the vectors at the end of a change; without an embedder, delete those of deleted passages."""
         if self._catalogue.embedder() is None:
             return
-        with self._turn, self._indexing():
+        with self._turn, hold_indexes(self._settings.home):
             vectors = self._opened("dense")
             assert isinstance(vectors, VectorIndex)
             if "dense" not in self.names:
@@ -187,21 +184,25 @@ class IndexSet:
         built_with = None if "dense" in self.names else self._catalogue.embedder()
         return open_vectors(self._settings, NoEmbedder(built_with) if built_with else self._embedder)
 
-    @contextmanager
-    def _indexing(self) -> Iterator[None]:
-        """Exclude other processes: two that only search may both have to update an index."""
-        lock = self._settings.home / INDEXING_LOCK
-        try:
-            lock.parent.mkdir(parents=True, exist_ok=True)
-            turn = FileLock(lock).acquire(timeout=_INDEXING_SECONDS)
-        except Timeout:  # a kind of OSError
-            raise StoreBusy("Another process is updating the indexes. Try again later.") from None
-        except OSError as error:
-            raise StoreError(
-                f"SLEUTH_HOME ({self._settings.home}) cannot be written: {error}. Free some space."
-            ) from error
-        with turn:
-            yield
+
+@contextmanager
+def hold_indexes(home: Path) -> Iterator[None]:
+    """Exclude other processes that write the indexes of a home: two that only search may both have to update one.
+
+    Raises:
+        StoreBusy: another process has held the lock for a minute.
+        StoreError: the folder of the lock cannot be written.
+    """
+    lock = home / "locks" / "indexing.lock"
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        turn = FileLock(lock).acquire(timeout=_INDEXING_SECONDS)
+    except Timeout:  # a kind of OSError
+        raise StoreBusy("Another process is updating or copying the indexes. Try again later.") from None
+    except OSError as error:
+        raise StoreError(f"SLEUTH_HOME ({home}) cannot be written: {error}. Free some space.") from error
+    with turn:
+        yield
 
 
 def catch_up(catalogue: Catalogue, index: Index, *, on_indexed: Callable[[int], None]) -> None:
