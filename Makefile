@@ -31,7 +31,7 @@ TESTED := torch loaders postgres eval studio mcp serve ocr ray otel train graph
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
 
-setup: $(READY) ## Make .venv with everything in it; at once when nothing has changed
+setup: $(READY) ## Make .venv with everything in it; immediate if nothing has changed
 
 LOCKED = $(PYTHON) tests/install.py $(UV)/uv $(BIN)/python
 
@@ -50,7 +50,7 @@ $(READY): requirements.lock studio/model_server/torch.lock pyproject.toml
 	@touch $@
 	@echo "Done: $(BIN)/sleuth --help"
 
-demo: setup ## Read documents in, ask with two methods, kill and resume a run
+demo: setup ## Ingest documents, ask with two methods, kill and resume a run
 	@$(COMPILED) $(BIN)/python examples/demo.py
 
 test: setup ## Unit tests, and all integration tests that take seconds; about ten minutes on two cores

@@ -22,7 +22,7 @@ import httpx
 from benchmarks.harness import half_of
 from sleuth.agents.formatting import Source, format_sources
 from sleuth.agents.model import Message
-from sleuth.agents.model_calls.caller import messages
+from sleuth.agents.model_calls.caller import render_messages
 from sleuth.agents.roles.inputs import ReadInput
 from sleuth.agents.roles.reading import READ
 from sleuth.graphs.ingestion.pipeline import ingest
@@ -80,7 +80,7 @@ async def shown(data: Path, home: Path, half: int, count: int) -> list[dict[str,
 def to_messages(form: str, sources: list[Source], question: str) -> list[Message]:
     """Return the messages of a call; "reader" is the prompt of plain-rag's reader."""
     if form == "reader":
-        return list(messages(READ, ReadInput(question=question, sources=tuple(sources))))
+        return list(render_messages(READ, ReadInput(question=question, sources=tuple(sources))))
     asked = f"{format_sources(sources)}\n\nQuestion: {question}"
     system = JSON if form == "json" else TEXT
     return [Message(role="system", content=system), Message(role="user", content=asked)]

@@ -23,12 +23,11 @@ from pathlib import Path
 from typing import Any, Literal
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
-from filelock import FileLock
 from pydantic import BaseModel, ValidationError
 from sqlalchemy import URL
 
 from sleuth.graphs.persistence.store import runs_url
-from sleuth.tools.collection.index_set import INDEXING_LOCK
+from sleuth.tools.collection.index_set import hold_indexes
 from sleuth.tools.errors import StoreBusy, StoreDamaged, StoreError, StoreTooNew, UsageError
 from sleuth.tools.optional_imports import DISTRIBUTION
 from sleuth.tools.settings import Settings
@@ -93,7 +92,7 @@ async def back_up(settings: Settings, file: Path) -> Manifest:
 
     Raises:
         UsageError: the file exists already, there is nothing to back up, or the data is in Postgres.
-        StoreBusy: another process is ingesting or deleting.
+        StoreBusy: another process is ingesting, deleting or updating the indexes.
         StoreError: a database cannot be read, or the archive cannot be written.
     """
     sources = databases(settings)
@@ -137,7 +136,7 @@ def _fill(archive: ZipFile, settings: Settings, sources: dict[str, Path], copy: 
     for name in (*FILES, *FOLDERS):
         _add(archive, home, name)
     if (home / CHROMA_DATABASE).exists():
-        with FileLock(home / INDEXING_LOCK):
+        with hold_indexes(home):
             _copy_database(home / CHROMA_DATABASE, copy)
             archive.write(copy, CHROMA_DATABASE)
             _add(archive, home, CHROMA)

@@ -98,7 +98,7 @@ class LLMClient:
 
     @property
     def context_window(self) -> int:
-        """The smallest context window of the models in use, less the tokens that fallbacks need."""
+        """Smallest context window of the models in use, minus the tokens reserved for thinking and fallbacks."""
         return min(served.room for served in self._served.values())
 
     def name_of(self, role: str) -> str:

@@ -21,7 +21,10 @@ T = TypeVar("T")
 _SECONDS = re.compile(r"\d+(\.\d+)?")
 
 RETRIES = 3
-"""Retries of broken connections, unusable replies, 408, 409, 429 and 5xx, after the seconds of Retry-After if given."""
+"""Maximum number of retries after a broken connection, an unusable reply, 408, 409, 429 or 5xx.
+
+Waits Retry-After seconds if given.
+"""
 
 _PROBE = {"messages": [{"role": "user", "content": "Say hello."}], "temperature": 0, "max_tokens": 24}
 

@@ -47,20 +47,20 @@ class TokenStream:
     """The stream of a run's replies.
 
     Attributes:
-        listening: returns whether there are subscribers; called before each model call. By default that is the
+        wants_tokens: returns whether there are subscribers; called before each model call. By default that is the
             `messages` stream of the running graph: a model that streams may count its tokens less well.
-        again: the superstep at which an interrupted run resumes. Its calls may have been streamed before, and start
-            from scratch.
+        resumed_step: the superstep at which an interrupted run resumes. Its calls may have been streamed before, and
+            start from scratch.
 
     Usage, in a task:
 
-        stream = TokenStream(listening=lambda: True)
+        stream = TokenStream(wants_tokens=lambda: True)
         with stream.open(request, node="draft") as listener:
             reply = await model.call(replace(request, listener=listener))
     """
 
-    listening: Callable[[], bool] = has_message_stream
-    again: int | None = None
+    wants_tokens: Callable[[], bool] = has_message_stream
+    resumed_step: int | None = None
 
     @contextmanager
     def open(self, request: Request, *, node: str) -> Iterator["CallStream | None"]:
@@ -69,21 +69,21 @@ class TokenStream:
         If the block fails, the tokens of the call are withdrawn.
         """
         stream = CallStream(node=node, role=request.role, call=request.call_id)
-        if get_config()["metadata"]["langgraph_step"] == self.again:
+        if get_config()["metadata"]["langgraph_step"] == self.resumed_step:
             stream.withdraw()
         try:
-            yield stream if self.listening() else None
+            yield stream if self.wants_tokens() else None
         except BaseException:
             stream.reset()
             raise
 
     def withdraw(self, *, node: str, role: str, call: str) -> None:
         """Withdraw the tokens of a call that has ended."""
-        if self.listening():
+        if self.wants_tokens():
             CallStream(node=node, role=role, call=call).withdraw()
 
 
-NO_STREAM = TokenStream(listening=lambda: False)
+NO_STREAM = TokenStream(wants_tokens=lambda: False)
 """Calls whose replies nobody receives before they are complete."""
 
 

@@ -209,7 +209,7 @@ class _RoleCall(Generic[I, O]):
         return _Asked(reply=reply, failure=failure, calls=self._calls, warnings=self._warnings)
 
     def _messages(self, input: I) -> tuple[Message, ...]:
-        return messages(self._role, input) + self._repair
+        return render_messages(self._role, input) + self._repair
 
     async def _parse(self, sent: _Sent, reply: Reply) -> str | None:
         """Keep the output of a reply, or return its fault. Tokens streamed of a reply with a fault are withdrawn."""
@@ -266,7 +266,7 @@ class _RoleCall(Generic[I, O]):
         self._warnings += reply["warnings"]
 
 
-def messages(role: Role[I, O], input: I) -> tuple[Message, ...]:
+def render_messages(role: Role[I, O], input: I) -> tuple[Message, ...]:
     """Return a role's prompt for an input, as it is sent."""
     values = {name: escape_chat_markers(value) for name, value in role.render(input).items()}
     system, user = prompts.load(role.prompt).render(**values)

@@ -67,7 +67,7 @@ async def run_subrun(
         checkpoint=str(config.get("checkpoint_map", {}).get("", "")),
         place=execution.task_id,
         plan=dict(plan or {}),
-        has_listeners=token_stream is not None and token_stream.listening(),
+        has_listeners=token_stream is not None and token_stream.wants_tokens(),
         control=runtime.control,
     )
     message, here = answer or AnswerStream(), copy_context()

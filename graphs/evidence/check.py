@@ -2,11 +2,11 @@
 
     answer -> check_evidence -> end
 
-The passages that an answer cites are read together with the question (`sleuth.tools.evidence_checker`). If they do not
-support the answer, the checker's own answer from all the passages that the run has found takes its place
-(`check_spans`; the verdict has both), or a reader answers once more from the most relevant of them; its prompt has the
-answer that was not supported. If the second answer is not supported either, the run ends as unknown, with the nearest
-answer. An answer that is accepted with less than GOOD_SUPPORT, or that replaces another one, is marked as weak.
+The checker (`sleuth.tools.evidence_checker`) reads the cited passages with the question. If they do not support the
+answer, it is replaced by the checker's own answer from all found passages (`check_spans`; the verdict has both).
+Otherwise the model answers once more from the most relevant passages, with the rejected answer in its prompt. If that
+answer is not supported either, the run ends as unknown, with the nearest answer. An answer that is accepted with less
+than GOOD_SUPPORT, or that replaces another one, is marked as weak.
 
 By default, answers are checked if there is a checker, and a threshold of support has been fitted for the model.
 """
@@ -39,15 +39,15 @@ from sleuth.tools.types import Passage
 
 SPAN_WORDS = 12
 """Answers up to this length are compared with what the checker reads; longer ones are checked as statements."""
-SHOWN = 5
+SECOND_ATTEMPT_PASSAGES = 5
 """Passages for the second attempt."""
 GOOD_SUPPORT = 0.6
-"""Support that 5 % of answers reach to questions which the documents do not answer (`benchmarks.false_answers`)."""
+"""5 % of the answers to unanswerable questions reach this support (`benchmarks.false_answers`)."""
 UNFITTED = Threshold(value=0.2, by="not fitted for this model")
 
 
 def least_support(context: Context) -> float | None:
-    """Return the support that an answer needs, by the settings or as fitted for the model; None if none is checked."""
+    """Return the minimum support of an answer; None if answers are not checked."""
     settings, fitted = context.settings, context.thresholds.get(READ.prompt)
     if not isinstance(settings, CheckedSettings):
         return None
@@ -156,7 +156,7 @@ def _corrected(state: RunState, text: str, citations: list[Citation], support: S
 
 def _most_relevant(reading: Reading, found: Sequence[Passage]) -> list[Passage]:
     order = sorted(range(len(found)), key=lambda at: -reading.relevance[at])
-    return [found[at] for at in order[:SHOWN]]
+    return [found[at] for at in order[:SECOND_ATTEMPT_PASSAGES]]
 
 
 def _rejected(state: RunState) -> dict[str, Note | None]:

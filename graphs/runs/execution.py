@@ -122,12 +122,12 @@ def path_to_latest(states: Sequence[StateSnapshot]) -> list[StateSnapshot]:
 
 
 async def resume_with_budget(graph: Compiled, config: RunnableConfig) -> float | None:
-    """Branch a run that ended because its budget was used up, from the last checkpoint before that.
+    """If a run ended with its budget used up, branch it from the last checkpoint before that.
 
     The branch keeps the calls made until then. A sub-run without budget starts again. Any other run is unchanged.
 
     Returns:
-        The seconds that the run had worked at the branch, which LangGraph does not record in a copy; None without one.
+        Seconds worked up to the branch point (LangGraph does not copy them); None if no branch was made.
     """
     latest = await graph.aget_state(config)
     if latest.tasks or (latest.values.get("verdict") or {}).get("status") != "out_of_budget":
@@ -145,7 +145,7 @@ async def explain_changed_state(graph: Compiled, config: RunnableConfig, error: 
     states = [state async for state in graph.aget_state_history(config)]
     if not any((state.metadata or {}).get("source") == "update" for state in path_to_latest(states)[:-1]):
         raise error
-    reason = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+    reason = f"the state has no entry {error}" if isinstance(error, KeyError) else str(error)
     return (
         f"Run {config['configurable']['thread_id']} cannot continue from the state that a fork has changed: {reason}. "
         "Fork again with values that name only what the state contains."
@@ -177,10 +177,10 @@ class StoreSubruns:
 
     runs: "RunService"
     outer: Thread
-    listening: Callable[[], bool] | None = None
+    wants_tokens: Callable[[], bool] | None = None
 
     async def run(self, request: SubrunRequest, tell: OnStep) -> SubrunResult:
-        """Start or resume a sub-run with its present budget."""
+        """Start or resume a sub-run with the budget of the request."""
         id = _thread_of(request)
         if not await self.runs.store.threads.exists(id):
             origin = Origin(parent=request.parent, checkpoint=request.checkpoint, hop=request.number)
@@ -193,7 +193,7 @@ class StoreSubruns:
             graph, config = self.runs.graph(thread), self.runs.config(thread)
             await _begin(graph, config, request, settings)
         async with aclosing(
-            self.runs.run(id, budget=request.budget, listening=self.listening, control=request.control)
+            self.runs.run(id, budget=request.budget, wants_tokens=self.wants_tokens, control=request.control)
         ) as events:
             async for event in events:
                 if not isinstance(event, Answer):
@@ -220,7 +220,7 @@ class CheckpointerSubruns:
             runnable(request.method),
         )
         settings = configure(kind, request.values, self.profile)
-        token_stream = TokenStream(listening=lambda: request.has_listeners)
+        token_stream = TokenStream(wants_tokens=lambda: request.has_listeners)
         context = replace(
             self.context,
             settings=settings,

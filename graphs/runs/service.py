@@ -1,4 +1,4 @@
-"""Durable runs: the only place that starts and resumes methods.
+"""Durable runs: start, resume and read the runs of a store.
 
 A run is a thread of checkpoints. After an interruption it resumes from its last checkpoint, and no completed model
 call is sent again.
@@ -147,12 +147,10 @@ class RunService:
         """Raise UsageError if a new run cannot have this name."""
         if not re.fullmatch(NAME, id):
             raise UsageError(
-                f"A run's name has 1 to {LONGEST_NAME} letters, digits and . _ @ : -, unlike {id[:200]!r}."
+                f"{id[:200]!r} is not a valid run name. Use 1 to {LONGEST_NAME} letters, digits and . _ @ : -."
             )
         if await self.store.saver.aget_tuple({"configurable": {"thread_id": id}}):
-            raise UsageError(
-                f"The name {id} has checkpoints, but no run: it cannot be given to one. Choose another name."
-            )
+            raise UsageError(f"The name {id} already has checkpoints. Choose another name.")
 
     async def start_like(self, other: Thread, question: str, method_name: str, **options: Any) -> str:  # noqa: ANN401 - those of start
         """Store a new run with the profile, the pages and the filter of another one; `options` are those of `start`."""
@@ -193,15 +191,14 @@ class RunService:
     ) -> None:
         """Store the next input of a thread; `run` then continues it.
 
-        It is stored before it is used, with the checkpoint at which it was added. If that is still the latest one, the
-        input has to be sent. Otherwise it has arrived, and the thread resumes like any run.
+        The input is stored with the id of the latest checkpoint. While that checkpoint is still the latest, `run` sends
+        the input; later it only resumes.
 
         Args:
             thread: a chat, or a run that waits for a reply.
             given: a message, or the reply to an interrupt, which may be any JSON.
-            start: None for a message that continues the conversation: it replies to an open question. Otherwise, as
-                LangGraph defines it, the input starts a new turn at this checkpoint, the latest one if empty: it ends
-                a turn that was stopped, and a message drops an open interrupt.
+            start: None continues the conversation, and a message replies to an open question. A checkpoint id ("" for
+                the latest) starts a new turn there: it ends a stopped turn, and a message drops an open interrupt.
             message_id: the id of the message; by default one is derived from its place.
             values: the settings from this turn on.
             budget: limits of this turn of a chat; another run keeps its own if none are given.
@@ -242,7 +239,7 @@ class RunService:
         id: str,
         *,
         budget: Budget | None = None,
-        listening: Callable[[], bool] | None = None,
+        wants_tokens: Callable[[], bool] | None = None,
         callbacks: Callbacks = None,
         control: RunControl | None = None,
         is_locked: bool = False,
@@ -252,7 +249,7 @@ class RunService:
         Args:
             id: the thread.
             budget: replaces the run's budget; a run that had used up its own resumes.
-            listening: is called before each model call; True if the tokens of its reply are wanted.
+            wants_tokens: is called before each model call; True if the tokens of its reply are wanted.
             callbacks: handlers of LangChain, in addition to those of the run around this one.
             control: its `request_drain()` interrupts the run when the steps in progress have ended.
             is_locked: the caller holds the lock of the thread.
@@ -273,7 +270,7 @@ class RunService:
                 await self.store.threads.set_state(id, "running", at=now())
                 if budget is not None and not thread.part_of:  # a sub-run is resumed as its outer run left it
                     worked = await resume_with_budget(self.graph(thread), self.config(thread))
-                async with aclosing(self._events(thread, listening, callbacks, control, worked)) as events:
+                async with aclosing(self._events(thread, wants_tokens, callbacks, control, worked)) as events:
                     async for event in events:
                         if isinstance(event, Answer):
                             state, result = "waiting" if event.asks else "done", RunResult.of(event)
@@ -287,8 +284,8 @@ class RunService:
             finally:
                 await self.store.threads.set_state(id, state, at=now(), problem=problem, result=result)
 
-    async def update(self, id: str) -> None:
-        """Have a finished survey ask the documents that are new or have changed since, when it is run the next time.
+    async def queue_survey_update(self, id: str) -> None:
+        """Queue a finished survey again: its next run asks the new and changed documents.
 
         Raises:
             UnknownName: there is no such run.
@@ -320,7 +317,7 @@ class RunService:
         await self.add_turn(thread, Command(resume=value), values=thread.options.values, budget=Budget())
 
     async def with_results(self, threads: Sequence[Thread]) -> list[Thread]:
-        """Return threads with the results of those that an older release finished; these are stored, too."""
+        """Return the threads; compute and store missing results of runs that an older release finished."""
         found = list(threads)
         for at, thread in enumerate(found):
             if thread.outcome == "done":
@@ -330,14 +327,14 @@ class RunService:
                     found[at] = replace(thread, **asdict(result))
         return found
 
-    async def stopped(self, id: str) -> None:
+    async def mark_stopped(self, id: str) -> None:
         """Record that a person stopped a run, unless it has ended, failed or been resumed."""
         await self.store.threads.mark_stopped(id, at=now())
 
     async def _events(
         self,
         thread: Thread,
-        listening: Callable[[], bool] | None,
+        wants_tokens: Callable[[], bool] | None,
         callbacks: Callbacks,
         control: RunControl | None,
         worked: float | None,
@@ -347,8 +344,8 @@ class RunService:
         branch = turn.start if turn and turn.start != turn.at else None
         # Not `next`: it lacks a node whose result is committed while the checkpoint after it is not.
         if given is not None or (before.tasks and not before.interrupts):
-            again = None if thread.state == "queued" else int((before.metadata or {}).get("step", 0)) + 1
-            token_stream = TokenStream(listening=listening, again=again) if listening else None
+            resumed_step = None if thread.state == "queued" else int((before.metadata or {}).get("step", 0)) + 1
+            token_stream = TokenStream(wants_tokens=wants_tokens, resumed_step=resumed_step) if wants_tokens else None
             context = await self._context(thread, token_stream)
             worked = 0.0 if isinstance(given, dict) else seconds_at(before) if worked is None else worked
             start = self.config(thread, None if given is None else branch)
@@ -381,12 +378,12 @@ class RunService:
         if checkpoint and state.created_at is None:  # LangGraph returns an empty state for an unknown checkpoint
             known = [checkpoint_id_of(each) async for each in graph.aget_state_history(self.config(thread))]
             raise unknown_checkpoint(checkpoint, known)
-        return check_version(state)
+        return accept_state(state)
 
     async def history(self, thread: Thread) -> list[StateSnapshot]:
         """Return the states of all checkpoints of a thread and of all its branches, the newest first."""
         states = self.graph(thread).aget_state_history(self.config(thread))
-        return [check_version(state) async for state in states]
+        return [accept_state(state) async for state in states]
 
     async def _context(self, thread: Thread, token_stream: TokenStream | None) -> Context:
         if self.services is None:
@@ -403,7 +400,9 @@ class RunService:
             archive=self.store.archive,
             settings=configure(runnable(thread.method), thread.options.values, thread.options.profile),
             budget=thread.options.budget,
-            hops=StoreSubruns(runs=self, outer=thread, listening=token_stream.listening if token_stream else None),
+            hops=StoreSubruns(
+                runs=self, outer=thread, wants_tokens=token_stream.wants_tokens if token_stream else None
+            ),
             token_stream=token_stream,
         )
 
@@ -454,8 +453,8 @@ def check_question(question: str) -> str:
     return stripped.replace("\x00", "")
 
 
-def check_version(state: StateSnapshot) -> StateSnapshot:
-    """Return a state, before which no new checkpoint is placed; raise StoreTooNew for one of a newer release."""
+def accept_state(state: StateSnapshot) -> StateSnapshot:
+    """Return the state. Raise StoreTooNew if a newer release wrote it. New checkpoints get later ids than this one."""
     advance_clock(checkpoint_id_of(state))
     found = int((state.values or {}).get("schema_version", 1))  # the first layout has no field for it
     if found > SCHEMA_VERSION:

@@ -123,7 +123,7 @@ def _run_command(talk: _Conversation, message: str, profile: Profile) -> Rendera
 
 async def _answer(sleuth: Sleuth, events: AsyncGenerator[Event], *, verbose: bool) -> Answer | None:
     """Return the answer; None if Ctrl-C has stopped it."""
-    watching = watch(events, progress_console(), on_stop=sleuth.runs.stopped, verbose=verbose, in_chat=True)
+    watching = watch(events, progress_console(), on_stop=sleuth.runs.mark_stopped, verbose=verbose, in_chat=True)
     task = asyncio.ensure_future(watching)
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, task.cancel)

@@ -124,8 +124,8 @@ class Sleuth:
         """
         callbacks = options.get("callbacks")
         id = await self._start(question, **options)
-        listening = (lambda: True) if deltas else None
-        async with aclosing(self.runs.run(id, listening=listening, callbacks=callbacks)) as events:
+        wants_tokens = (lambda: True) if deltas else None
+        async with aclosing(self.runs.run(id, wants_tokens=wants_tokens, callbacks=callbacks)) as events:
             async for event in events:
                 yield event
 
@@ -181,7 +181,7 @@ class Sleuth:
             ThreadBusy: another process runs it.
         """
         if update:
-            await self.runs.update(thread)
+            await self.runs.queue_survey_update(thread)
         if reply is not None:
             await self.runs.reply(thread, reply)
         events = self.runs.run(thread, budget=budget, callbacks=check_callbacks(callbacks))

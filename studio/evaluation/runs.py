@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from sleuth import prompts
 from sleuth.agents.model import Model, Request
-from sleuth.agents.model_calls.caller import messages
+from sleuth.agents.model_calls.caller import render_messages
 from sleuth.agents.model_calls.output_parsing import Unparsable, parse
 from sleuth.agents.roles.judging import CORRECT, JUDGE, JudgeInput
 from sleuth.graphs.core.answer import Cost
@@ -196,7 +196,7 @@ async def _opinion(model: Model, result: Result, question: GoldQuestion) -> bool
         call_id=f"judge-{result['thread']}",
         role=JUDGE.name,
         prompt=JUDGE.prompt,
-        messages=messages(JUDGE, given),
+        messages=render_messages(JUDGE, given),
         input=asdict(given),
         sampling=JUDGE.sampling,
         choices=JUDGE.choices,

@@ -60,7 +60,7 @@ class ServedGraph(PrivateCompiled):
             async with open_sleuth(command="langgraph dev") as sleuth, _archive(sleuth.settings.home) as archive:
                 modes = options.get("stream_mode") or []
                 has_tokens = not {"messages", "custom"}.isdisjoint([modes] if isinstance(modes, str) else modes)
-                made = self._context(context or {}, sleuth, archive, TokenStream(listening=lambda: has_tokens))
+                made = self._context(context or {}, sleuth, archive, TokenStream(wants_tokens=lambda: has_tokens))
                 run = super().astream(given, config, context=made, **options)
                 async with aclosing(run) as events:  # type: ignore[type-var]  # astream is an async generator
                     async for event in events:

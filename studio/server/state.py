@@ -98,7 +98,7 @@ async def _background_task(work: Coroutine[None, None, None]) -> AsyncIterator[N
     async def logged() -> None:
         try:
             await work
-        except Exception:  # noqa: BLE001 - whatever it is, the server goes on
+        except Exception:  # noqa: BLE001 - the server continues without the task
             _log.exception("A background task of the server failed; it runs again after a restart.")
 
     task = asyncio.create_task(logged())
@@ -159,7 +159,7 @@ class Access:
         return found.id if found else self.scoped_id(name)
 
     def public_id(self, id: str) -> str:
-        """Return the id that a client has chosen."""
+        """Return the id by which the client knows a thread."""
         return id.removeprefix(f"{self.owner}:") if self.server.settings.has_keys else id
 
     async def require_ready(self, where: str = "") -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sleuth.agents.model_calls.caller import messages
+from sleuth.agents.model_calls.caller import render_messages
 from sleuth.agents.roles.inputs import ReadInput, StepsInput
 from sleuth.agents.roles.planning import PLAN
 from sleuth.agents.roles.reading import READ
@@ -48,5 +48,5 @@ def test_language_is_recognized(question: str) -> None:
     ],
 )
 def test_only_replies_for_people_are_in_the_language(role: Any, given: Any, is_told: bool) -> None:
-    text = "\n".join(message["content"] for message in messages(role, given))
+    text = "\n".join(message["content"] for message in render_messages(role, given))
     assert ("language of the question" in text) == is_told

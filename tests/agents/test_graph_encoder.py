@@ -12,7 +12,7 @@ from told import Told
 from sleuth.agents.formatting import Facts, Source, SubQuery, format_fact
 from sleuth.agents.graph_encoder import TOKENS, ModelWithGraph, graph_texts, is_graph_model, read_graph
 from sleuth.agents.model import Message, Request
-from sleuth.agents.model_calls.caller import messages
+from sleuth.agents.model_calls.caller import render_messages
 from sleuth.agents.roles.inputs import QuestionInput
 from sleuth.agents.roles.planning import BEGIN, SoFar
 from sleuth.agents.roles.reading import ANSWER_FROM_FACTS, EXTRACT, ExtractInput
@@ -29,7 +29,7 @@ def asked(*rounds: list[Triple]) -> tuple[Message, ...]:
         for at, triples in enumerate(rounds, start=1)
     ]
     queries = tuple(SubQuery(text="Where?", finding="[9] S> a | P> b | O> c") for _ in rounds)
-    return messages(ANSWER_FROM_FACTS, SoFar(question="Where?", queries=queries, sources=tuple(facts)))
+    return render_messages(ANSWER_FROM_FACTS, SoFar(question="Where?", queries=queries, sources=tuple(facts)))
 
 
 def test_read_graph_returns_triples_by_sub_query() -> None:
@@ -46,11 +46,11 @@ def test_read_graph_ignores_text_that_looks_like_triples(names: tuple[str, str])
 
 def test_read_graph_of_prompt_without_triples_is_empty() -> None:
     text = "\n".join(format_fact(1, ODA) for _ in range(2))
-    assert read_graph(messages(BEGIN, QuestionInput(question="Where was Oda born?"))) == []
+    assert read_graph(render_messages(BEGIN, QuestionInput(question="Where was Oda born?"))) == []
     assert read_graph(asked([])) == []
-    assert read_graph(messages(ANSWER_FROM_FACTS, SoFar(question=text, queries=(), sources=()))) == []
+    assert read_graph(render_messages(ANSWER_FROM_FACTS, SoFar(question=text, queries=(), sources=()))) == []
     passage = Source(title="Oda", text="Oda was born in Varn.")
-    assert read_graph(messages(EXTRACT, ExtractInput(sources=(passage,)))) == []
+    assert read_graph(render_messages(EXTRACT, ExtractInput(sources=(passage,)))) == []
 
 
 def request(sent: tuple[Message, ...]) -> Request:
@@ -60,7 +60,7 @@ def request(sent: tuple[Message, ...]) -> Request:
 async def test_wrapped_model_adds_the_token_and_nothing_else() -> None:
     model = ScriptedModel(["a", "b"], context_window=4000)
     wrapped = Told(model, "graph", HashingEmbedder())
-    sent = request(asked([ODA, VARN], [ISK])), request(messages(BEGIN, QuestionInput(question="Where?")))
+    sent = request(asked([ODA, VARN], [ISK])), request(render_messages(BEGIN, QuestionInput(question="Where?")))
     for each in sent:
         await wrapped.call(each)
     first, second = model.requests
@@ -75,6 +75,6 @@ async def test_wrapped_model_without_graph_model_fails_before_a_call(tmp_path: P
     model = ScriptedModel()
     wrapped = ModelWithGraph(model, str(tmp_path), HashingEmbedder())
     with pytest.raises(UsageError, match=r"holds no graph model \(graph\.json and graph\.safetensors\)"):
-        await wrapped.call(request(messages(BEGIN, QuestionInput(question="Where?"))))
+        await wrapped.call(request(render_messages(BEGIN, QuestionInput(question="Where?"))))
     assert not is_graph_model(tmp_path)
     assert model.requests == []

@@ -25,4 +25,4 @@ def test_files_that_the_guide_opens_exist() -> None:
     root = PAGE.parents[2]
     named = re.findall(r"^\| \(?\d\)? \| `([^`]+)`", PAGE.read_text("utf-8"), re.MULTILINE)
     new = {"graphs/baselines/best_passage.py", "tests/graphs/baselines/test_best_passage.py"}
-    assert [path for path in named if not (root / path).exists()] == sorted(new)
+    assert {path for path in named if not (root / path).exists()} <= new

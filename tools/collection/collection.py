@@ -67,15 +67,15 @@ class Collection:
         self._embedder = embedder
         self._has_warned = False
         self.reranker: Reranker | None = EndpointReranker(settings) if settings.reranker else None
-        self.turn = asyncio.Semaphore(4)  # searches at a time: asyncio has more threads, for other owners
-        self._model = MODEL if settings.ranker == "trained" else None
+        self.search_slots = asyncio.Semaphore(4)  # searches at a time: asyncio has more threads, for other owners
+        self._ranking_model = MODEL if settings.ranker == "trained" else None
         self._analyzer = PassageAnalyzer(workers := make_workers(settings))
         self._indexes = IndexSet(settings, catalogue, embedder, self._analyzer)
         self._matching = lru_cache(maxsize=MAX_FILTERS)(
             lambda where, _head: catalogue.matching_passages(parse_filter(where))
         )
         self._originals = Originals(catalogue, settings.home)
-        self._knowledge = NameGraphCache(catalogue, self._indexes.name_vectors, embedder)
+        self._knowledge = NameGraphCache(catalogue, self._indexes.name_vectors_file, embedder)
         self._reader = BatchReader(catalogue, workers, self._analyzer)
         name = f"{settings.owner}-{settings.collection}.unreadable"
         self._unreadable = UnreadableFiles(settings.home / "ingest" / name)
@@ -254,7 +254,7 @@ class Collection:
             checked = replace(checked, mode="graph")
         await self.require_documents()
         wanted = replace(checked, k=max(checked.k, CANDIDATES)) if self.reranker else checked
-        async with self.turn:
+        async with self.search_slots:
             hits = await asyncio.to_thread(self._search, wanted)
         return (await rerank_best(self.reranker, checked.text, hits))[: checked.k] if self.reranker else hits
 
@@ -278,10 +278,7 @@ class Collection:
 
     @in_thread
     def finish_change(self) -> None:
-        """Delete what deleted passages leave: unused vectors, names in triples, and copies of files.
-
-        Call this at the end of a change: vectors are tidied too.
-        """
+        """Delete unused vectors, names and file copies of deleted passages. Call this at the end of every change."""
         self._knowledge.prune()
         self._originals.delete_unused()
         self._indexes.finish()
@@ -314,7 +311,7 @@ class Collection:
         try:
             return self._search_indexes(query)
         except VectorsReplaced:
-            self._indexes.reload("dense")
+            self._indexes.invalidate("dense")
             return self._search_indexes(query)
 
     def _search_indexes(self, query: Query) -> list[Hit]:
@@ -325,7 +322,7 @@ class Collection:
             indexes = {name: index.restricted(allowed) for name, index in indexes.items()}
             query = replace(query, seen=query.seen & allowed)
         if query.mode == "graph":
-            return search_graph(query, indexes, self._catalogue.passages, self._model)
+            return search_graph(query, indexes, self._catalogue.passages, self._ranking_model)
         if query.mode == "knowledge-graph":
             graph, fetch, count = self._knowledge.graph(), self._catalogue.passages, self._catalogue.count_passages()
             return search_knowledge_graph(query, indexes, fetch, graph, passages=count, allowed=allowed)

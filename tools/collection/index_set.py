@@ -33,14 +33,11 @@ ALL: tuple[IndexName, ...] = ("keyword", "graph", "dense")
 
 OnIndexed = Callable[[IndexName, int], None]
 
-# Seconds that a search waits for another process that updates the indexes.
+# Seconds that a search or a backup waits for another process that updates or copies the indexes.
 _INDEXING_SECONDS = 60.0
 # Passages per write: enough to fill embedding batches, few enough to show progress.
 _BATCH = 256
 _JOURNAL_PAGE = 512
-
-INDEXING_LOCK = Path("locks", "indexing.lock")
-"""File in SLEUTH_HOME that is locked while indexes are written."""
 
 
 class IndexSet:
@@ -59,7 +56,7 @@ class IndexSet:
         self._catalogue = catalogue
         self._embedder = embedder
         self._open: dict[IndexName, Index] = {}
-        self._known: dict[IndexName, int] = {}
+        self._applied: dict[IndexName, int] = {}
         self._turn = threading.Lock()
         self._is_checked = False
         self._is_closing = threading.Event()
@@ -73,7 +70,7 @@ class IndexSet:
         return ALL[:-1] if isinstance(self._embedder, NoEmbedder) else ALL
 
     @property
-    def name_vectors(self) -> Path:
+    def name_vectors_file(self) -> Path:
         """Return the file of the vectors of names in triples."""
         return self._settings.home / "names" / f"{self._file_name}.npz"
 
@@ -86,7 +83,12 @@ class IndexSet:
             self._open.clear()
 
     def ready(self, name: IndexName, on_indexed: OnIndexed, head: int | None = None) -> Index:
-        """Return an index that is up to date with the catalogue, or with `head`, its last change as read before.
+        """Return an index that is up to date with the catalogue.
+
+        Args:
+            name: the index.
+            on_indexed: is called with the name and the number of passages after each write.
+            head: sequence number of the catalogue's last change, if already read.
 
         Raises:
             EmbedderChanged: the vectors are those of another embedder.
@@ -97,24 +99,24 @@ class IndexSet:
         with self._turn:
             if self._is_closing.is_set():
                 raise StoreError("The collection is closed.")
-            if self._known.get(name) != (self._catalogue.head() if head is None else head):
-                with self._indexing():
+            if self._applied.get(name) != (self._catalogue.head() if head is None else head):
+                with hold_indexes(self._settings.home):
                     self._follow(name, on_indexed)
             return self._open[name]
 
-    def reload(self, name: IndexName) -> None:
-        """Have an index that another process has rebuilt loaded and updated again at its next use."""
+    def invalidate(self, name: IndexName) -> None:
+        """Forget an index that another process has rebuilt; the next `ready` loads and updates it."""
         with self._turn:
-            self._known.pop(name, None)
+            self._applied.pop(name, None)
 
     def clear(self) -> None:
         """Empty the indexes, also the vectors of another embedder."""
-        with self._turn, self._indexing():
+        with self._turn, hold_indexes(self._settings.home):
             for name in self.names:
                 self._opened(name).clear()
             if "dense" in self.names:
                 self._catalogue.set_embedder(self._embedder.name)
-            self._known.clear()
+            self._applied.clear()
 
     def reset_if_ahead(self) -> None:
         """Clear indexes that are ahead of the catalogue, which happens after restoring it from an older backup.
@@ -125,7 +127,7 @@ class IndexSet:
         if self._is_checked:
             return
         names = self.names if self._catalogue.embedder() is None else ALL
-        with self._turn, self._indexing():
+        with self._turn, hold_indexes(self._settings.home):
             for name in names:
                 if (index := self._opened(name)).reached() > self._catalogue.head():
                     index.clear()
@@ -135,7 +137,7 @@ class IndexSet:
         """Tidy the vectors at the end of a change; without an embedder, delete those of deleted passages."""
         if self._catalogue.embedder() is None:
             return
-        with self._turn, self._indexing():
+        with self._turn, hold_indexes(self._settings.home):
             vectors = self._opened("dense")
             assert isinstance(vectors, VectorIndex)
             if "dense" not in self.names:
@@ -159,11 +161,11 @@ class IndexSet:
                 raise StoreError("The collection was closed during indexing; the next start resumes it.")
 
         catch_up(self._catalogue, index, on_indexed=count)
-        if name not in self._known and (note := repair(self._catalogue, index, on_indexed=count)):
+        if name not in self._applied and (note := repair(self._catalogue, index, on_indexed=count)):
             self.notes.append(note)
         if isinstance(index, VectorIndex) and indexed > MAX_EXACT:  # more than a batch of an ingest
             index.tidy()
-        self._known[name] = index.applied()
+        self._applied[name] = index.applied()
 
     def _opened(self, name: IndexName) -> Index:
         """Return an index that includes the writes of other processes."""
@@ -182,21 +184,25 @@ class IndexSet:
         built_with = None if "dense" in self.names else self._catalogue.embedder()
         return open_vectors(self._settings, NoEmbedder(built_with) if built_with else self._embedder)
 
-    @contextmanager
-    def _indexing(self) -> Iterator[None]:
-        """Exclude other processes: two that only search may both have to update an index."""
-        lock = self._settings.home / INDEXING_LOCK
-        try:
-            lock.parent.mkdir(parents=True, exist_ok=True)
-            turn = FileLock(lock).acquire(timeout=_INDEXING_SECONDS)
-        except Timeout:  # a kind of OSError
-            raise StoreBusy("Another process is updating the indexes. Try again later.") from None
-        except OSError as error:
-            raise StoreError(
-                f"SLEUTH_HOME ({self._settings.home}) cannot be written: {error}. Free some space."
-            ) from error
-        with turn:
-            yield
+
+@contextmanager
+def hold_indexes(home: Path) -> Iterator[None]:
+    """Exclude other processes that write the indexes of a home: two that only search may both have to update one.
+
+    Raises:
+        StoreBusy: another process has held the lock for a minute.
+        StoreError: the folder of the lock cannot be written.
+    """
+    lock = home / "locks" / "indexing.lock"
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        turn = FileLock(lock).acquire(timeout=_INDEXING_SECONDS)
+    except Timeout:  # a kind of OSError
+        raise StoreBusy("Another process is updating or copying the indexes. Try again later.") from None
+    except OSError as error:
+        raise StoreError(f"SLEUTH_HOME ({home}) cannot be written: {error}. Free some space.") from error
+    with turn:
+        yield
 
 
 def catch_up(catalogue: Catalogue, index: Index, *, on_indexed: Callable[[int], None]) -> None:

@@ -46,8 +46,7 @@ class HomeLock:
     """The lock of one process on a SLEUTH_HOME, shared by all its activities.
 
     The process holds the mode that its most demanding activity needs, and nothing while it is idle. Between processes
-    an ingest excludes runs. Inside one process it does not: a `Collection` guards searches and writes with a lock of
-    its own.
+    an ingest excludes runs. Inside one process it does not: an `IndexSet` guards its indexes with a lock of its own.
     """
 
     def __init__(self, home: Path, command: str) -> None:

@@ -167,7 +167,9 @@ async def aggregate(state: State, call: Call[Settings]) -> Update:
     call.require(len(found))
     shown = {key: await call.load(state.passages[key]) for key in found}
     asks = {
-        key: path_answers.summarise(state.nodes[key]["content"], shown[key], call.model, detailed=settings.detailed)
+        key: path_answers.summarize_passages(
+            state.nodes[key]["content"], shown[key], call.model, detailed=settings.detailed
+        )
         for key in found
     }
     return {"knowledge": await gather_by_key(asks)}
@@ -268,7 +270,7 @@ async def integrate(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def try_shortcut(state: State, call: Call[Settings]) -> Update:
-    """Let the question alone receive knowledge, unless a note of another run answers it already."""
+    """Retrieve for the question alone if `shortcut` is on or notes were inherited; skip this if a note answers it."""
     if not (call.settings.verify and (call.settings.shortcut or state.notes)):
         return {}
     nodes = reasoning_graph.initial_graph(state.question)

@@ -44,7 +44,7 @@ class StepEvidence:
     note: Note | None = None
 
 
-async def summarise(step: str, shown: Sequence[Passage], model: ModelCaller, *, detailed: bool) -> Knowledge:
+async def summarize_passages(step: str, shown: Sequence[Passage], model: ModelCaller, *, detailed: bool) -> Knowledge:
     """Summarize the passages of a step (equation 8)."""
     given = reading.AggregateInput(step=step, sources=as_sources(shown))
     loss = f"Nothing is known about {step!r}."

@@ -76,7 +76,7 @@ class Settings(CheckedSettings):
         default=1, ge=0, le=10, description="ours: times a review may reopen an earlier step"
     )
     skip_supported: Annotated[bool, InPaper(False)] = Field(
-        default=True, description="ours: no review where the passage cited alone fits"
+        default=True, description="ours: accept a draft without review if only the cited passage fits the question"
     )
 
 
@@ -107,7 +107,7 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     settings = call.settings
     planned = await plan_steps(state.question, state.notes, call.model, settings)
     notes = steps.answer_from_notes(planned, state.notes)
-    wave = [key for key in ready_steps(planned, (), side_by_side=settings.parallel) if not notes.get(key)]
+    wave = [key for key in ready_steps(planned, (), parallel=settings.parallel) if not notes.get(key)]
     return {"plan": planned, "notes": notes, "wave": wave}
 
 
@@ -181,7 +181,7 @@ async def review(state: State, call: Call[Settings]) -> Update:
 @node
 async def refine(state: State, call: Call[Settings]) -> Update:
     """Insert findings into the next steps' questions (section 3.5)."""
-    wave = ready_steps(state.plan, state.notes, side_by_side=call.settings.parallel)
+    wave = ready_steps(state.plan, state.notes, parallel=call.settings.parallel)
     built = [key for key in wave if state.plan[key]["needs"]]
     call.require(len(built))
     questions = await gather_by_key({key: refine_step(state, key, call.model) for key in built})
@@ -271,7 +271,7 @@ async def plan_with(question: str, model: ModelCaller, values: Mapping[str, Any]
 
 def start_from_plan(planned: dict[str, Step], settings: Settings) -> Update:
     """Return the update of `plan` for steps that come from elsewhere."""
-    return {"plan": planned, "wave": ready_steps(planned, (), side_by_side=settings.parallel)}
+    return {"plan": planned, "wave": ready_steps(planned, (), parallel=settings.parallel)}
 
 
 async def draft_step(state: State, key: str, shown: Sequence[Passage], call: Call[Settings]) -> Draft:

@@ -71,10 +71,10 @@ def answer_from_notes(plan: Plan, notes: Notes) -> dict[str, Note | None]:
     return moved | {key: notes[old] for key, old in taken.items()}
 
 
-def ready_steps(plan: Plan, done: Container[str], *, side_by_side: bool) -> list[str]:
+def ready_steps(plan: Plan, done: Container[str], *, parallel: bool) -> list[str]:
     """Return the next steps: those whose needs are done, or only the first of them."""
     steps = [key for key, step in plan.items() if key not in done and all(need in done for need in step["needs"])]
-    return steps if side_by_side else steps[:1]
+    return steps if parallel else steps[:1]
 
 
 def is_unfinished(plan: Plan, notes: Notes) -> bool:

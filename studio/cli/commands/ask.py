@@ -91,7 +91,7 @@ async def ask(
             with_collection=with_collection,
             where=where,
         )
-        answer = await watch(events, progress_console(), on_stop=sleuth.runs.stopped, verbose=verbose)
+        answer = await watch(events, progress_console(), on_stop=sleuth.runs.mark_stopped, verbose=verbose)
     emit(answer.to_json(), as_json, answer_view(answer))
 
 
@@ -119,7 +119,7 @@ async def resume(
     async with open_sleuth(settings, command="sleuth resume") as sleuth:
         _warn_of_demo(sleuth)
         events = sleuth.runs.run(thread, budget=budget)
-        answer = await watch(events, progress_console(), on_stop=sleuth.runs.stopped, verbose=verbose)
+        answer = await watch(events, progress_console(), on_stop=sleuth.runs.mark_stopped, verbose=verbose)
     emit(answer.to_json(), as_json, answer_view(answer))
 
 

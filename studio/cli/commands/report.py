@@ -66,11 +66,11 @@ async def report(
     async with open_sleuth(settings, command="sleuth report") as sleuth:
         options: dict[str, Any] = {"method": REPORT.name, "values": values, "budget": budget, "where": where}
         events = sleuth.stream(question, thread=thread, **options)
-        answer = await watch(events, progress_console(), on_stop=sleuth.runs.stopped, verbose=verbose)
+        answer = await watch(events, progress_console(), on_stop=sleuth.runs.mark_stopped, verbose=verbose)
         while answer.asks is not None and sys.stdin.isatty():
             reply = await asyncio.to_thread(_edit, answer)
             events = sleuth.stream(reply, thread=answer.thread, **options)
-            answer = await watch(events, progress_console(), on_stop=sleuth.runs.stopped, verbose=verbose)
+            answer = await watch(events, progress_console(), on_stop=sleuth.runs.mark_stopped, verbose=verbose)
     if answer.asks is None:
         await save(answer, out or [], FORMATS)
     emit(answer.to_json(), as_json, answer_view(answer))

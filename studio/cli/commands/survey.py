@@ -85,7 +85,7 @@ async def survey(
         console = progress_console()
         if update is not None:
             id = await sleuth.runs.store.threads.complete(update)
-            await sleuth.runs.update(id)
+            await sleuth.runs.queue_survey_update(id)
             events = sleuth.runs.run(id, budget=None if budget == Budget() else budget)
         else:
             assert question is not None
@@ -94,7 +94,7 @@ async def survey(
                 question, method=SURVEY.name, values=values, budget=budget, thread=thread, where=where
             )
         with progress_bars() as progress:
-            answer = await watch(_count(events, progress), progress.console, on_stop=sleuth.runs.stopped)
+            answer = await watch(_count(events, progress), progress.console, on_stop=sleuth.runs.mark_stopped)
     await save(answer.table or {}, out or [], FORMATS)
     emit(answer.to_json(), as_json, survey_view(answer) if answer.table else answer.text)
 

@@ -43,7 +43,7 @@ from sleuth.tools.errors import RunError, UnknownName, UsageError
 
 router = APIRouter(route_class=JsonRoute)
 
-RunsPath = "/threads/{thread}/runs"
+RUNS_PATH = "/threads/{thread}/runs"
 EVENTS = "text/event-stream"
 
 
@@ -80,8 +80,8 @@ async def runs_of(access: Access, thread: Thread, *, with_empty: bool = False) -
     ends = [event for event in stored if event.name in _STATUS]
     begins, states = [0, *(event.id for event in ends)], [*(_STATUS[event.name] for event in ends), last]
     runs = [Run(id=run_id_of(thread.id, at), after=at, status=state) for at, state in zip(begins, states, strict=True)]
-    is_empty = stored[-1:] == ends[-1:]
-    return runs[-2 if is_empty and not (is_active or with_empty) else -1 :: -1]
+    has_no_events = stored[-1:] == ends[-1:]
+    return runs[-2 if has_no_events and not (is_active or with_empty) else -1 :: -1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class MessageStream:
             yield {"type": "AIMessageChunk", "id": id, "content": added}
 
     def complete(self, messages: list[dict[str, Any]], *, is_final: bool) -> list[dict[str, Any]]:
-        """Return the messages of ours that a state adds or changes; of one whose text was streamed, the rest of it."""
+        """Return the answer messages that a state adds or changes; if the text was streamed, only its rest."""
         known = self._known
         if known is None:  # the client has received none of this run
             known = {message["id"]: message["content"] for message in (messages[:-1] if is_final else messages)}
@@ -404,14 +404,14 @@ async def _last_values(stream: RunStream) -> AsyncIterator[str]:
     yield to_json({**values, **({"__interrupt__": stream.interrupts} if stream.interrupts else {})}).decode()
 
 
-@router.post(f"{RunsPath}/stream")
+@router.post(f"{RUNS_PATH}/stream")
 @router.post("/runs/stream")
 async def stream_run(form: AssistantRunForm, access: AccessDep, thread: str | None = None) -> Response:
     """Start a run and stream it; without a thread it gets one of its own."""
     return _as_events(await start_run(access, form, thread), cancel=form.on_disconnect == "cancel")
 
 
-@router.post(f"{RunsPath}/wait")
+@router.post(f"{RUNS_PATH}/wait")
 @router.post("/runs/wait")
 async def wait(form: AssistantRunForm, access: AccessDep, thread: str | None = None) -> Response:
     """Start a run and return its last values."""
@@ -419,7 +419,7 @@ async def wait(form: AssistantRunForm, access: AccessDep, thread: str | None = N
     return _reply(stream, _last_values(stream), end="join", cancel=form.on_disconnect == "cancel")
 
 
-@router.post(RunsPath)
+@router.post(RUNS_PATH)
 async def create(thread: str, form: AssistantRunForm, access: AccessDep) -> Response:
     """Start a run in the background."""
     stream = await start_run(access, form, thread)
@@ -428,7 +428,7 @@ async def create(thread: str, form: AssistantRunForm, access: AccessDep) -> Resp
     return respond(_view(access, stream.thread, run), headers={"Content-Location": path})
 
 
-@router.get(RunsPath)
+@router.get(RUNS_PATH)
 async def list_runs(
     thread: ThreadDep,
     access: AccessDep,
@@ -440,20 +440,20 @@ async def list_runs(
     return respond([_view(access, thread, run) for run in found[offset : offset + limit]])
 
 
-@router.get(f"{RunsPath}/{{run}}")
+@router.get(f"{RUNS_PATH}/{{run}}")
 async def get(thread: ThreadDep, run: str, access: AccessDep) -> Response:
     """Return a run."""
     return respond(_view(access, thread, await _run(access, thread, run)))
 
 
-@router.get(f"{RunsPath}/{{run}}/join")
+@router.get(f"{RUNS_PATH}/{{run}}/join")
 async def join(thread: ThreadDep, run: str, access: AccessDep) -> Response:
     """Wait for the end of a run and return its last values."""
     stream = await _stream(access, thread, run, {"values"})
     return _reply(stream, _last_values(stream), end="join")
 
 
-@router.get(f"{RunsPath}/{{run}}/stream")
+@router.get(f"{RUNS_PATH}/{{run}}/stream")
 async def join_stream(
     *,
     thread: ThreadDep,
@@ -472,7 +472,7 @@ async def join_stream(
     return _as_events(stream, last_event=max(last_event_id, 0), cancel=cancel_on_disconnect)
 
 
-@router.post(f"{RunsPath}/{{run}}/cancel")
+@router.post(f"{RUNS_PATH}/{{run}}/cancel")
 async def cancel(
     thread: ThreadDep,
     run: str,

@@ -298,7 +298,7 @@ async def embed(form: forms.EmbeddingForm, access: AccessDep) -> dict[str, Any]:
         raise UsageError("The server has no embedder (SLEUTH_EMBEDDER=none).")
     if form.model != embedder.name:
         raise UnknownName("model", form.model, [embedder.name], f"The server embeds with {embedder.name}.")
-    async with collection.turn:
+    async with collection.search_slots:
         vectors = await asyncio.to_thread(embedder.embed_passages, form.texts())
     is_packed = form.encoding_format == "base64"
     rows = [b64encode(row.astype("<f4").tobytes()).decode() if is_packed else row.tolist() for row in vectors]

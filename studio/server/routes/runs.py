@@ -212,7 +212,7 @@ async def resume(
     access.server.run_worker.require_open()
     await access.server.quota.require(access.owner)
     if form and form.update:
-        await access.runs.update(thread.id)
+        await access.runs.queue_survey_update(thread.id)
     if form and form.reply is not None:
         await access.runs.reply(thread.id, form.reply)
     budget = form.budget.budget() if form and form.budget else None

@@ -342,7 +342,7 @@ class RunWorker:
                 await self._fail(job, ended)
         except asyncio.CancelledError:
             if job.stopping:
-                await retry_until_stored(lambda: job.runs.stopped(job.thread), f"The stop of run {job.thread}")
+                await retry_until_stored(lambda: job.runs.mark_stopped(job.thread), f"The stop of run {job.thread}")
                 await self._append(job, "stopped", {}, key=f"stopped {uuid4().hex}")
             elif self.is_closing:
                 interrupted = True
@@ -373,9 +373,9 @@ class RunWorker:
             runs = await self._tenants.runs(job.owner)
             if job.last_event:
                 await self._publish_missed_steps(runs, job, record)
-            listening = partial(self._has_listener, job)
+            wants_tokens = partial(self._has_listener, job)
             async with aclosing(
-                runs.run(job.thread, budget=job.budget, listening=listening, control=job.control, is_locked=True)
+                runs.run(job.thread, budget=job.budget, wants_tokens=wants_tokens, control=job.control, is_locked=True)
             ) as events:
                 async for event in events:
                     if isinstance(event, Answer):

@@ -11,7 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from sleuth.agents.formatting import Facts, LabelledSource, Source, Step, SubQuery, Turn
 from sleuth.agents.model import Request
-from sleuth.agents.model_calls.caller import messages
+from sleuth.agents.model_calls.caller import render_messages
 from sleuth.agents.role import Role
 from sleuth.agents.roles import (
     conversation,
@@ -155,7 +155,7 @@ CASES: list[tuple[Role[Any, Any], dict[str, Any]]] = [
 def test_prompt(role: Role[Any, Any], own: dict[str, Any], snapshot: SnapshotAssertion) -> None:
     values = VALUES | own
     given = role.input(**{field.name: values[field.name] for field in fields(role.input)})
-    request = Request(call_id="", role=role.name, prompt=role.prompt, messages=messages(role, given), input={})
+    request = Request(call_id="", role=role.name, prompt=role.prompt, messages=render_messages(role, given), input={})
     assert request.text() == snapshot(name="prompt")
     assert json.dumps(role.schema(), indent=1) == snapshot(name="schema")
 

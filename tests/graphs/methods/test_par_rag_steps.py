@@ -24,16 +24,16 @@ def plan_of(needs: Needs) -> Plan:
 
 
 @given(ANY_NEEDS, st.booleans())
-def test_ready_steps_finish_every_plan(needs: Needs, side_by_side: bool) -> None:
+def test_ready_steps_finish_every_plan(needs: Needs, parallel: bool) -> None:
     plan, done = plan_of(needs), {}
     while is_unfinished(plan, done):
-        wave = ready_steps(plan, done, side_by_side=side_by_side)
+        wave = ready_steps(plan, done, parallel=parallel)
         assert wave and not done.keys() & set(wave)
-        assert side_by_side or len(wave) == 1
+        assert parallel or len(wave) == 1
         assert all(need in done for key in wave for need in plan[key]["needs"])
         done |= {key: make_note(plan[key]["question"], "", []) for key in wave}
     assert done.keys() == plan.keys()
-    assert ready_steps(plan, done, side_by_side=side_by_side) == []
+    assert ready_steps(plan, done, parallel=parallel) == []
     assert list(trajectory(plan, done)) == list(plan)
 
 

@@ -34,8 +34,10 @@ def always() -> bool:
     return True
 
 
-async def collect_events(runs: RunService, thread: str, listening: Callable[[], bool] | None = always) -> list[Event]:
-    return [event async for event in runs.run(thread, listening=listening)]
+async def collect_events(
+    runs: RunService, thread: str, wants_tokens: Callable[[], bool] | None = always
+) -> list[Event]:
+    return [event async for event in runs.run(thread, wants_tokens=wants_tokens)]
 
 
 def texts(events: list[Event]) -> dict[str, str]:
@@ -51,11 +53,11 @@ def texts(events: list[Event]) -> dict[str, str]:
 
 async def test_run_is_the_same_with_and_without_listener(runs_with: RunsFor, chain: Chain) -> None:
     ends = []
-    for listening in (always, lambda: False, None):
+    for wants_tokens in (always, lambda: False, None):
         runs = runs_with(Streaming(chain.reply_to))
         thread = await runs.start(chain.question, "par-rag")
-        events = await collect_events(runs, thread, listening)
-        assert any(isinstance(event, Delta) for event in events) is (listening is always)
+        events = await collect_events(runs, thread, wants_tokens)
+        assert any(isinstance(event, Delta) for event in events) is (wants_tokens is always)
         row = await runs.store.threads.get(thread)
         values = (await runs.state(row)).values
         steps = [(event.node, event.state, event.update.keys()) for event in events if isinstance(event, Step)]
@@ -95,7 +97,7 @@ async def test_repeated_call_resets_its_streamed_tokens(runs_with: RunsFor, chai
     thread = await runs.start(chain.question, "par-rag")
     events: list[Event] = []
     with pytest.raises(ModelUnavailable):
-        async for event in runs.run(thread, listening=always):
+        async for event in runs.run(thread, wants_tokens=always):
             events.append(event)  # noqa: PERF401 - those before the error
     broken = model.requests[-1].call_id
     assert isinstance(events[-1], Reset)

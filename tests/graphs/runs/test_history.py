@@ -158,7 +158,7 @@ async def test_fork_to_invalid_state_is_refused(
 async def test_fork_with_unknown_step_fails_with_the_reason(runs: RunService, done: str) -> None:
     reviewed = next(moment for moment in await list_checkpoints(runs, done) if moment.node == ["review"])
     await fork_run(runs, done, at=reviewed.checkpoint, changes={"wave": ["9"], "notes": {"2": None}})
-    with pytest.raises(RunError, match=r"that a fork has changed: there is no '9'\. Fork again"):
+    with pytest.raises(RunError, match=r"that a fork has changed: the state has no entry '9'\. Fork again"):
         await finish(runs, done)
     assert (await runs.store.threads.get(done)).status == "failed"
     await fork_run(runs, done, at=reviewed.checkpoint, changes={"notes": {"2": None}})

@@ -111,7 +111,7 @@ async def test_thread_name_is_used_once(runs: RunService) -> None:
 
 @pytest.mark.parametrize("name", ["a/b", "../etc", "a b", "\x1b[31m", "a\n", "n" * 101])
 async def test_name_that_fits_no_address_is_refused(runs: RunService, name: str) -> None:
-    with pytest.raises(UsageError, match=r"A run's name has 1 to 100 letters, digits and \. _ @ : -, unlike"):
+    with pytest.raises(UsageError, match=r"is not a valid run name\. Use 1 to 100 letters, digits and \. _ @ : -\."):
         await runs.start("?", "plain-rag", thread=name)
 
 

@@ -201,7 +201,7 @@ async def test_update_asks_new_documents_only(store: Store) -> None:
     model = Replying(read_contract)
     later = service(store, model, ["alder", "cedar", "dogwood"])
     assert table_of(await finish(later, id)) == table_of(first)  # without `update`, the answer is shown again
-    await later.update(id)
+    await later.queue_survey_update(id)
     answer = await finish(later, id)
     asked = [request.input["sources"][0]["title"] for request in model.requests if request.role == "reader"]
     assert sorted(asked) == ["Cedar", "Dogwood"]
@@ -213,7 +213,7 @@ async def test_only_a_survey_can_be_updated(store: Store) -> None:
     runs = service(store, Replying(read_contract), ["alder"])
     id = await runs.start("Where?", "plain-rag")
     with pytest.raises(UsageError, match="only a survey"):
-        await runs.update(id)
+        await runs.queue_survey_update(id)
 
 
 def test_survey_is_a_state_machine_with_its_nodes_in_order() -> None:

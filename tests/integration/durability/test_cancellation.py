@@ -88,7 +88,7 @@ async def cancel_run(
     async with LLMClient.open(settings) as model, open_store(settings) as store:
         runs = RunService(store, Services(model=model, retriever=Shelf()))
         id = await runs.start(QUESTION, method)
-        task = asyncio.create_task(last_answer(runs.run(id, listening=(lambda: True) if streamed else None)))
+        task = asyncio.create_task(last_answer(runs.run(id, wants_tokens=(lambda: True) if streamed else None)))
         async with freed:
             task.cancel()
         await asyncio.wait([task])

@@ -14,7 +14,7 @@ from model_client import Recorder
 from sleuth.agents.formatting import Source
 from sleuth.agents.llm.client import LLMClient
 from sleuth.agents.model import Message, Request, Sampling
-from sleuth.agents.model_calls.caller import messages
+from sleuth.agents.model_calls.caller import render_messages
 from sleuth.agents.model_calls.output_parsing import parse
 from sleuth.agents.role import Role
 from sleuth.agents.roles.inputs import SourcesInput
@@ -68,7 +68,7 @@ async def test_a_quote_is_a_copy(seed: int, model: LLMClient) -> None:
     given = SourcesInput(question="Who sold the ferry?", sources=sources)
     sampling = replace(DRAFT.sampling, temperature=1.5, seed=seed)
     request = asked("", schema=DRAFT.schema(), sampling=sampling)
-    reply = await model.call(replace(request, messages=messages(DRAFT, given)))
+    reply = await model.call(replace(request, messages=render_messages(DRAFT, given)))
     draft = parse(reply["text"], DRAFT.output)
     assert draft.citations
     for quote in draft.citations:

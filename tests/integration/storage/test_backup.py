@@ -20,7 +20,8 @@ from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.backup import back_up, restore, verify
 from sleuth.studio.client.sleuth import last_answer
-from sleuth.tools.collection import Collection
+from sleuth.tools.collection import Collection, index_set
+from sleuth.tools.collection.index_set import hold_indexes
 from sleuth.tools.errors import StoreBusy, StoreError, UsageError
 from sleuth.tools.search import Query
 from sleuth.tools.settings import Settings
@@ -267,6 +268,15 @@ async def test_existing_data_needs_force_and_no_other_process(here: Settings, fi
             await back_up(here.model_copy(update={"wait": 0.0}), tmp_path / "none.zip")
     with pytest.raises(UsageError, match="no documents and no runs"):
         await back_up(made(tmp_path / "empty"), tmp_path / "none.zip")
+
+
+async def test_backup_waits_a_limited_time_for_the_indexes(
+    here: Settings, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_set, "_INDEXING_SECONDS", 0.1)
+    with hold_indexes(here.home), pytest.raises(StoreBusy, match="indexes"):
+        await back_up(here, tmp_path / "none.zip")
+    await back_up(here, tmp_path / "second.zip")
 
 
 async def test_postgres_is_refused_with_what_to_do(here: Settings, file: Path, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 import pytest
 from entries import entry
 
-from sleuth.agents.model_calls.caller import messages
+from sleuth.agents.model_calls.caller import render_messages
 from sleuth.agents.roles.planning import SearchResult
 from sleuth.agents.roles.searching import SEARCH_R1, Transcript
 from sleuth.studio.evaluation.data import GoldQuestion
@@ -51,7 +51,7 @@ def test_gold_in_the_transcript_of_a_trained_model_counts_as_shown() -> None:
     given = Transcript(
         question="?", known=(), written=("<search>x</search>",), searches=("x",), sources=sources, last=False
     )
-    prompt = "\n".join(message["content"] for message in messages(SEARCH_R1, given))
+    prompt = "\n".join(message["content"] for message in render_messages(SEARCH_R1, given))
     gold = KnownGold({"m": (title, text), "v": ("Venus", "Another text."), "e": ("Earth", "It is blue.")})
     asked = GoldQuestion(set="s", id="q", question="?", gold=("m", "v", "e"))
     assert gold.shown(asked, [prompt]) == ["m"]

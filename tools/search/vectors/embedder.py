@@ -38,7 +38,7 @@ _HTTP_REQUESTS = 8
 """Requests in flight, so that several servers behind one address have work."""
 _HTTP_SECONDS = 120.0
 RETRIES = 3
-"""As for the model server."""
+"""Retries of a request, as many as for the model server."""
 _UNUSABLE = "no usable vectors: it must return one for each text, none of them zero."
 
 
@@ -62,7 +62,7 @@ class Embedder(Protocol):
 class NoEmbedder:
     """The embedder of a collection without vectors (SLEUTH_EMBEDDER is `none`); its methods raise UsageError.
 
-    Another name is that of the embedder whose vectors are still stored.
+    With `name`, it represents the embedder of stored vectors, so that deleted passages can be removed.
     """
 
     def __init__(self, name: str = NONE) -> None:
@@ -303,8 +303,12 @@ def _not_loaded(name: str, error: Exception) -> StoreError:
     )
 
 
+def is_default(name: str) -> bool:
+    """Return whether a name is that of the default model."""
+    return name.removeprefix("sentence-transformers/") == _DEFAULT
+
+
 def find_packaged(name: str) -> Path | None:
     """Return the folder of the default model if its package is installed; None for other models."""
-    is_default = name.removeprefix("sentence-transformers/") == _DEFAULT
-    spec = find_spec(_DEFAULT_PACKAGE) if is_default else None
+    spec = find_spec(_DEFAULT_PACKAGE) if is_default(name) else None
     return None if spec is None or spec.origin is None else Path(spec.origin).parent / "model"

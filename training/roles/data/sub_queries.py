@@ -20,7 +20,7 @@ from sleuth import prompts
 from sleuth.agents.formatting import Source, Step
 from sleuth.agents.llm.client import LLMClient
 from sleuth.agents.model import Model, Request
-from sleuth.agents.model_calls.caller import messages
+from sleuth.agents.model_calls.caller import render_messages
 from sleuth.agents.model_calls.output_parsing import Unparsable, parse
 from sleuth.agents.roles.inputs import ReadInput
 from sleuth.agents.roles.planning import SUB_QUERY, SubQueryOfDocument
@@ -72,7 +72,7 @@ async def _ask(model: Model, given: ReadInput, call_id: str) -> SubQueryOfDocume
         call_id=call_id,
         role=SUB_QUERY.name,
         prompt=SUB_QUERY.prompt,
-        messages=messages(SUB_QUERY, given),
+        messages=render_messages(SUB_QUERY, given),
         input=asdict(given),
         sampling=SUB_QUERY.sampling,
         schema=SUB_QUERY.schema(),

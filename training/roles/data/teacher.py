@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sleuth.agents.model import Message, Reply, Request
-from sleuth.agents.model_calls.caller import messages
+from sleuth.agents.model_calls.caller import render_messages
 from sleuth.agents.role import I, Role
 from sleuth.agents.roles.judging import VERIFY
 from sleuth.agents.roles.planning import EXPAND, PLAN
@@ -58,7 +58,7 @@ class Example:
     @classmethod
     def of(cls, role: Role[I, Any], given: I, reply: str, *, set: str, hops: int, question: str) -> "Example":
         """Return a role asked by itself, with the prompt that it has in use."""
-        sent = messages(role, given)
+        sent = render_messages(role, given)
         return cls(
             set=set, hops=hops, question=question, role=role.name, prompt=role.prompt, messages=sent, reply=reply
         )

@@ -4,7 +4,7 @@ from typing import Any
 
 from sleuth.agents.formatting import Facts, SubQuery, format_fact
 from sleuth.agents.model import Message
-from sleuth.agents.model_calls.caller import messages
+from sleuth.agents.model_calls.caller import render_messages
 from sleuth.agents.roles.inputs import QuestionInput
 from sleuth.agents.roles.planning import BEGIN, NEXT, SoFar
 from sleuth.agents.roles.reading import ANSWER_FROM_FACTS
@@ -27,7 +27,7 @@ def so_far(*rounds: list[Triple], question: str = "Where was she born?") -> SoFa
 def of_town(town: str) -> tuple[Message, ...]:
     """The answerer's prompt with two rounds, the second of which has the place."""
     first, second = [("the film", "directed by", "Oda")], [("Oda", "born in", town), (town, "lies in", "Kestrow")]
-    return messages(ANSWER_FROM_FACTS, so_far(first, second))
+    return render_messages(ANSWER_FROM_FACTS, so_far(first, second))
 
 
 def examples(count: int) -> list[dict[str, Any]]:
@@ -41,7 +41,15 @@ def _example(at: int) -> dict[str, Any]:
         sent, prompt, reply = of_town(town), ANSWER_FROM_FACTS.prompt, f'{{"facts":[2],"answer":"{town}","known":true}}'
     elif at % 3 == 1:
         given = so_far([("the film", "directed by", f"Oda of {town}")])
-        sent, prompt, reply = messages(NEXT, given), NEXT.prompt, '{"plan":"[SUBQ]","query":"Where was Oda born?"}'
+        sent, prompt, reply = (
+            render_messages(NEXT, given),
+            NEXT.prompt,
+            '{"plan":"[SUBQ]","query":"Where was Oda born?"}',
+        )
     else:
-        sent, prompt, reply = messages(BEGIN, QuestionInput(question=f"Who is from {town}?")), BEGIN.prompt, "[SUBQ]"
+        sent, prompt, reply = (
+            render_messages(BEGIN, QuestionInput(question=f"Who is from {town}?")),
+            BEGIN.prompt,
+            "[SUBQ]",
+        )
     return {"question": str(at), "prompt": prompt, "messages": list(sent), "reply": reply}
