@@ -11,7 +11,7 @@ from typing import Any
 
 from sleuth.agents.formatting import parse_sources
 from sleuth.agents.model import Message
-from sleuth.tools.text import clauses, sentences, unwrap_lines
+from sleuth.tools.text import clauses, sentence_spans, unwrap_lines
 
 MOST_CHARS = 240
 """The longest quote (`Quote`)."""
@@ -82,14 +82,16 @@ def _clauses(text: str, begins: Callable[[str], Iterable[int]]) -> Iterator[str]
     """Yield all clauses, each to the end of its sentence, or further if that is near, as after an abbreviation."""
     lines = unwrap_lines(text).splitlines()
     for line in [line for line in lines if not line.startswith("#")] or lines:
-        parts = [_WHITE_SPACE.sub(" ", sentence) for sentence in sentences(line)]
+        spans = sentence_spans(line)
+        parts = [_WHITE_SPACE.sub(" ", line[start:end]) for start, end in spans]
+        gaps = [" " if line[start - 1 : start].isspace() else "" for start, _ in spans]  # some scripts have none
         for at, sentence in enumerate(parts):
             for begin in begins(sentence):
                 rest = sentence[begin : begin + MOST_CHARS]
                 for further in range(at + 1, len(parts)):
                     if len(rest) >= _SOON and (len(rest) >= MOST_CHARS or not _INITIAL.search(rest[-4:])):
                         break
-                    rest += f" {parts[further][:MOST_CHARS]}"
+                    rest += gaps[further] + parts[further][:MOST_CHARS]
                 if rest.strip(_QUOTATION):
                     yield rest
 

@@ -98,6 +98,8 @@ def test_grammar_of_other_references_is_unchanged() -> None:
     assert constrain_quotes(RESOLVE_PLAIN.schema() or {}, messages) == RESOLVE_PLAIN.schema()
 
 
+@example("?[")
+@example("猫。犬。鸟在树上唱歌。")
 @given(st.text(alphabet="ab ,.()[]{}|\\\"'*+?^$\n\t –é中", max_size=400))
 def test_grammar_allows_only_text_of_the_source(text: str) -> None:
     source = Source(title="t", text=text)
