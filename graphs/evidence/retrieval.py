@@ -14,7 +14,7 @@ from sleuth.graphs.core.passages import RetrievedPassage, archive_passages
 from sleuth.graphs.core.state import Question
 from sleuth.graphs.evidence.text_spans import find_words
 from sleuth.tools.search import DocumentReader, Mode, Query
-from sleuth.tools.search.langchain_retriever import traced_search
+from sleuth.tools.search.langchain import traced_search
 from sleuth.tools.types import Hit, Passage
 
 _NAME_WORDS = 6

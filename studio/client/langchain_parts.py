@@ -16,7 +16,7 @@ from sleuth.graphs.registry import method as method_of
 from sleuth.studio.client.callers import Loop, call_blocking, call_in
 from sleuth.tools.errors import SleuthError
 from sleuth.tools.search import Mode
-from sleuth.tools.search.langchain_retriever import as_document
+from sleuth.tools.search.langchain import as_document
 from sleuth.tools.tracing.callbacks import PrivateTool
 from sleuth.tools.types import Hit
 

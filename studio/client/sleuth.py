@@ -34,7 +34,7 @@ from sleuth.tools.collection import Collection
 from sleuth.tools.errors import RunError
 from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search import Mode, Query, Retriever, find_mode
-from sleuth.tools.search.langchain_retriever import LangChainRetriever
+from sleuth.tools.search.langchain import LangChainRetriever
 from sleuth.tools.search.reranker import CompressorReranker
 from sleuth.tools.search.vectors.embedder import LangChainEmbedder
 from sleuth.tools.settings import Settings

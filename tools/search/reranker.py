@@ -105,7 +105,7 @@ class CompressorReranker:
 
     async def rerank(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
         """Return the hits that the compressor keeps, in its order."""
-        from sleuth.tools.search.langchain_retriever import as_document
+        from sleuth.tools.search.langchain import as_document
 
         by_id = {hit.passage.id: at for at, hit in enumerate(hits)}
         kept = await self._compressor.acompress_documents([as_document(hit) for hit in hits], query)

@@ -19,7 +19,7 @@ from sleuth.graphs.methods.hybrid_rag.references import Finding, is_table
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.documents.chunking import split
 from sleuth.tools.search import Query, Retriever
-from sleuth.tools.search.langchain_retriever import traced_search
+from sleuth.tools.search.langchain import traced_search
 from sleuth.tools.sources.calculator import NotCalculable, calculate
 from sleuth.tools.sources.knowledge_graph.functions import KnowledgeGraph, look_up
 from sleuth.tools.sources.knowledge_graph.rules import NamedEntity, deduplicate, explore
@@ -34,7 +34,7 @@ Found = tuple[list[Passage], list[Passage], list[str]]
 MOST_SEARCHED = 5_000
 """Passages after which no further texts are searched for behind tables."""
 _NOTHING = "nothing is known"
-_ISO = re.compile(r"\b\d{4}-\d{2}-\d{2}")
+_ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})")
 _AMERICAN = re.compile(r"\b(\d{1,2})/(\d{1,2})/(\d{4})\b")
 
 
@@ -47,9 +47,14 @@ class PredictedAttributes(TypedDict):
 
 def parse_day(moment: str) -> date | None:
     """Return the day of a time as people or the benchmark write it (2024-03-13, 03/13/2024); None if it has none."""
-    found = _ISO.search(_AMERICAN.sub(lambda day: f"{day[3]}-{day[1]:0>2}-{day[2]:0>2}", moment))
+    if found := _ISO.search(moment):
+        year, month, day = map(int, found.groups())
+    elif found := _AMERICAN.search(moment):
+        month, day, year = map(int, found.groups())
+    else:
+        return None
     try:
-        return date.fromisoformat(found[0]) if found else None
+        return date(year, month, day)
     except ValueError:
         return None
 

@@ -20,7 +20,7 @@ import sleuth
 from sleuth import sync
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search import Query
-from sleuth.tools.search.langchain_retriever import LangChainRetriever
+from sleuth.tools.search.langchain import LangChainRetriever
 from sleuth.tools.search.vectors.embedder import LangChainEmbedder
 
 FOUND = (Document(FAIR, metadata={"source": "fair.md", "title": "Fairs"}), Document(FAIR), Document("Nothing."))

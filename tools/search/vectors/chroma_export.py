@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.errors import UnknownName, UsageError
-from sleuth.tools.search.langchain_retriever import TITLES
+from sleuth.tools.search.langchain import TITLES
 from sleuth.tools.search.vectors.chroma_index import connect, disconnect, translate_errors
 
 if TYPE_CHECKING:
