@@ -47,14 +47,7 @@ class Unparsable(Exception):
     """A reply that does not have the requested form; the message is shown to the model that repairs it."""
 
 
-def parse(
-    text: str,
-    output: type[O],
-    *,
-    choices: tuple[str, ...] | None = None,
-    cut_off: bool = False,
-    losses: list[str] | None = None,
-) -> O:
+def parse(text: str, output: type[O], *, choices: tuple[str, ...] | None = None, cut_off: bool = False) -> O:
     """Return the typed output in a reply.
 
     Args:
@@ -62,21 +55,22 @@ def parse(
         output: a pydantic model, or str for plain text.
         choices: the only texts allowed, compared without case and marks around them.
         cut_off: the reply ended because it reached its length limit.
-        losses: receives what was longer than the output allows, and was cut or dropped.
 
     Raises:
         Unparsable: the reply does not have the requested form.
     """
+    return _parse(text, output, choices=choices, cut_off=cut_off)[0]
+
+
+def _parse(text: str, output: type[O], *, choices: tuple[str, ...] | None, cut_off: bool) -> tuple[O, list[str]]:
+    """Return the typed output in a reply, and what was cut from it because it was longer than the output allows."""
     if len(text) > MAX_CHARS:
         raise Unparsable(f"it is longer than {MAX_CHARS:,} characters: be shorter")
     answer = without_thoughts(text).strip()
     if not answer:
         raise Unparsable("it is empty" + (" because it became too long while thinking" if cut_off else ""))
     if not issubclass(output, str):
-        read, lost = _structured(answer, output, cut_off=cut_off)
-        if losses is not None:
-            losses += lost
-        return read
+        return _structured(answer, output, cut_off=cut_off)
     if whole := _FENCED.fullmatch(answer):
         answer = whole[1].strip()
     if choices:
@@ -84,7 +78,7 @@ def parse(
         if (bare_answer := bare(answer)) not in wanted:
             raise Unparsable(f"it must be exactly one of {', '.join(choices)}")
         answer = wanted[bare_answer]
-    return output(answer)
+    return output(answer), []
 
 
 async def parse_reply(role: Role[I, O], reply: Reply) -> tuple[O, list[str]]:
@@ -98,10 +92,8 @@ async def parse_reply(role: Role[I, O], reply: Reply) -> tuple[O, list[str]]:
     """
     if role.begun and issubclass(role.output, str):
         return role.output(reply["text"]), []
-    losses: list[str] = []
-    is_cut = reply["finish"] == "length"
-    read = partial(parse, reply["text"], role.output, choices=role.choices, cut_off=is_cut, losses=losses)
-    return read() if len(reply["text"]) <= _LONG else await asyncio.to_thread(read), losses
+    read = partial(_parse, reply["text"], role.output, choices=role.choices, cut_off=reply["finish"] == "length")
+    return read() if len(reply["text"]) <= _LONG else await asyncio.to_thread(read)
 
 
 def _structured(text: str, output: type[O], *, cut_off: bool) -> tuple[O, list[str]]:
@@ -118,8 +110,8 @@ def _structured(text: str, output: type[O], *, cut_off: bool) -> tuple[O, list[s
         try:
             read, fault = coerce(value, output), ""
         except ValidationError as error:
-            faults = [f"{'.'.join(map(str, each['loc'])) or 'the whole'}: {each['msg']}" for each in error.errors()]
-            fault = "; ".join(faults[:3])  # short enough for a prompt
+            first = error.errors()[:3]  # short enough for a prompt
+            fault = "; ".join(f"{'.'.join(map(str, each['loc'])) or 'the whole'}: {each['msg']}" for each in first)
         if not fault and value and not cast(BaseModel, read[0]).model_fields_set:
             fault = "it has none of the fields asked for"
         is_valid, problem = not fault, problem or fault

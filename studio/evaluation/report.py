@@ -193,10 +193,8 @@ def _about(report: Mapping[str, Any]) -> str:
 
 def _methods_opening(models: Mapping[str, str], result: Mapping[str, Any]) -> list[str]:
     best, *others = verdict(result) or [""]
-    counted, played = (
-        result["summary"]["all"]["questions"],
-        ", ".join(f"{role}: {name}" for role, name in models.items()),
-    )
+    counted = result["summary"]["all"]["questions"]
+    played = ", ".join(f"{role}: {name}" for role, name in models.items())
     runs = f"{result['runs']:,} runs, {counted} questions with a run of every system. Models: {played}."
     return ["## Methods", *([f"> {best}"] if best else []), *others, runs]
 

@@ -261,10 +261,13 @@ async def summarise(model: ModelCaller, question: str, reply: str) -> ReasonedRe
 
 
 def _reasoned(reply: Output) -> ReasonedReply:
-    said = reply.model_dump()
-    quotes, premise = said.get("citations", []), said.get("premise", "")
+    """Return the reply of any of the reasoner's roles; fields that its form lacks are empty."""
+    fields = {"premise": "", "false_premise": False, "citations": [], **reply.model_dump()}
     return ReasonedReply(
-        answer=said["answer"], premise=premise, false_premise=said.get("false_premise", False), quotes=quotes
+        answer=fields["answer"],
+        premise=fields["premise"],
+        false_premise=fields["false_premise"],
+        quotes=fields["citations"],
     )
 
 

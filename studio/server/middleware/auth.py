@@ -1,7 +1,6 @@
 """Authentication: by API key, or by loopback address if no keys are configured; and limits on requests and keys."""
 
 import ipaddress
-import itertools
 import logging
 import re
 from hashlib import sha256
@@ -154,7 +153,6 @@ class Authentication:
         self._telemetry = telemetry
         self._wrong = MinuteLimit(WRONG_KEYS_A_MINUTE)
         self._requests = MinuteLimit(settings.requests_a_minute) if settings.requests_a_minute else None
-        self._numbers = itertools.count()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
@@ -175,7 +173,7 @@ class Authentication:
         if owner is not None and self._requests:
             if wait := self._requests.wait(owner):
                 return respond_later(f"More than {self._settings.requests_a_minute} requests a minute", wait)
-            self._requests.add(owner, next(self._numbers))
+            self._requests.add(owner, object())  # every request counts
         scope.setdefault("state", {})["owner"] = owner
         return None
 
