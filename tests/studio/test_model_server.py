@@ -23,19 +23,11 @@ from sleuth.studio.model_server.flags import (
     serve_environment,
 )
 from sleuth.studio.model_server.install import LOCK, TORCH_LOCK, check_platform, locked_pins, missing_pins
-from sleuth.studio.model_server.server import ModelServerState, ServerFiles, status, stop
+from sleuth.studio.model_server.server import ModelServerState, ServerFiles, stop
 from sleuth.studio.model_server.torch_index import configured_links, find_cpu_wheel
 from sleuth.tools.errors import SleuthError, UsageError
 
 ROOT = Path(__file__).parents[2]
-# A process that locks a file, and its child; both only wait.
-FAMILY = """
-import fcntl, subprocess, sys, time
-fcntl.lockf(running := open(sys.argv[1], "wb"), fcntl.LOCK_EX)
-subprocess.Popen(["sleep", "60"])
-print(flush=True)
-time.sleep(60)
-"""
 
 
 def value_after(command: list[str], flag: str) -> str:
@@ -110,27 +102,6 @@ def test_only_a_cpu_wheel_for_this_python_counts(tmp_path: Path) -> None:
     (tmp_path / "torch-2.13.0+cpu-cp311-cp311-linux_x86_64.whl").touch()
     assert find_cpu_wheel(links, (3, 11)) == tmp_path
     assert find_cpu_wheel(links, (3, 12)) is None
-
-
-@pytest.mark.parametrize("killed", [False, True])
-def test_stop_ends_the_server_and_its_children(tmp_path: Path, *, killed: bool) -> None:
-    files = ServerFiles(tmp_path)
-    assert files.read() is None
-    files.prepare()
-    command = [sys.executable, "-c", FAMILY, str(files.running)]
-    with subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE) as leader:
-        assert leader.stdout and leader.stdout.readline()
-        files.write(state := ModelServerState(pid=leader.pid, options=ServeOptions(port=8123), started=4.5))
-        assert files.read() == state
-        found = asyncio.run(status(tmp_path))
-        assert (found.state, found.url) == ("starting", "http://127.0.0.1:8123/v1")
-        if killed:
-            leader.kill()
-            leader.wait()
-            assert asyncio.run(status(tmp_path)).state == "dead"
-        assert asyncio.run(stop(tmp_path))
-        assert leader.stdout.read() == b"", "a child has it open"
-    assert asyncio.run(status(tmp_path)).state == "stopped"
 
 
 def test_another_process_with_the_same_number_is_left_alone(tmp_path: Path) -> None:

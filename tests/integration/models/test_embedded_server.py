@@ -22,6 +22,15 @@ from sleuth.tools.errors import ModelError
 
 pytestmark = [pytest.mark.integration, pytest.mark.vllm, pytest.mark.usefixtures("vllm_installed")]
 
+# A process that locks a file, and its child; both only wait.
+FAMILY = """
+import fcntl, subprocess, sys, time
+fcntl.lockf(running := open(sys.argv[1], "wb"), fcntl.LOCK_EX)
+subprocess.Popen(["sleep", "60"])
+print(flush=True)
+time.sleep(60)
+"""
+
 
 @pytest.fixture
 def options() -> ServeOptions:
@@ -70,6 +79,27 @@ async def test_serve_kill_recover_stop(model_home: Path, options: ServeOptions) 
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind(("127.0.0.1", options.port))
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_stop_ends_the_server_and_its_children(tmp_path: Path, options: ServeOptions, *, killed: bool) -> None:
+    files = server.ServerFiles(tmp_path)
+    assert files.read() is None
+    files.prepare()
+    command = [sys.executable, "-c", FAMILY, str(files.running)]
+    with subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE) as leader:
+        assert leader.stdout and leader.stdout.readline()
+        files.write(state := server.ModelServerState(pid=leader.pid, options=options, started=4.5))
+        assert files.read() == state
+        found = asyncio.run(server.status(tmp_path))
+        assert (found.state, found.url) == ("starting", f"http://127.0.0.1:{options.port}/v1")
+        if killed:
+            leader.kill()
+            leader.wait()
+            assert asyncio.run(server.status(tmp_path)).state == "dead"
+        assert asyncio.run(server.stop(tmp_path))
+        assert leader.stdout.read() == b"", "a child has it open"
+    assert asyncio.run(server.status(tmp_path)).state == "stopped"
 
 
 async def test_a_start_that_is_interrupted_leaves_nothing(model_home: Path, options: ServeOptions) -> None:
