@@ -3,8 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
 import httpx2
@@ -101,41 +100,24 @@ class Endpoint:
             ModelError: after all retries.
         """
 
-        async def attempt() -> Completion:
-            async with self._response(f"{self.url}/chat/completions", body, headers) as response:
-                try:
-                    return await read_completion(response, listener.delta if listener else None)
-                except BaseException:
-                    if listener:
-                        listener.reset()
-                    raise
+        async def read(response: httpx2.Response) -> Completion:
+            try:
+                return await read_completion(response, listener.delta if listener else None)
+            except BaseException:
+                if listener:
+                    listener.reset()
+                raise
 
-        return await self._retried(attempt)
+        return await self._request(f"{self.url}/chat/completions", read, body, headers=headers)
 
     async def probe(self, model: str, **options: object) -> Completion:
         """Return a very short completion with these options; an empty one if the server refuses them."""
         try:
             return await self.complete({"model": model, **_PROBE, **options})
         except ModelError as error:
-            if isinstance(error.__cause__, ServerError) and error.__cause__.status in _REFUSALS:
-                return Completion()
-            raise
-
-    @asynccontextmanager
-    async def _response(
-        self, url: str, body: Mapping[str, Any] | None, headers: Mapping[str, str] | None = None
-    ) -> AsyncIterator[httpx2.Response]:
-        """Enter the response to a GET, or a POST if there is a body, before it is read.
-
-        Raises:
-            ServerError: it has an error status.
-        """
-        method = "GET" if body is None else "POST"
-        async with self._http.stream(method, url, json=body, headers=headers) as response:
-            if response.is_error:
-                after = response.headers.get("retry-after", "")
-                raise ServerError(_json_or_text(response), response.status_code, retry_after=after)
-            yield response
+            if not _is_unsupported(error):
+                raise
+            return Completion()
 
     async def _json(
         self, url: str, body: Mapping[str, Any] | None = None, *, needs_server: bool = False
@@ -144,29 +126,33 @@ class Endpoint:
 
         With `needs_server`, it is not retried if no server listens.
         """
-
-        async def attempt() -> object:
-            try:
-                async with self._response(url, body) as response:
-                    await response.aread()
-            except ServerError as error:
-                if error.status not in _REFUSALS:
-                    raise
-                return None
-            value = _json_or_text(response)
-            if isinstance(value, str) and "json" in response.headers.get("content-type", ""):
-                raise UnusableReply("its body is not JSON")
-            return value  # perhaps text of another kind of server
-
-        value = await self._retried(attempt, needs_server=needs_server)
+        try:
+            value = await self._request(url, _read_json, body, needs_server=needs_server)
+        except ModelError as error:
+            if not _is_unsupported(error):
+                raise
+            return {}
         return value if isinstance(value, dict) else {}
 
-    async def _retried(self, attempt: Callable[[], Awaitable[T]], *, needs_server: bool = False) -> T:
-        retries = 0
+    async def _request(
+        self,
+        url: str,
+        read: Callable[[httpx2.Response], Awaitable[T]],
+        body: Mapping[str, Any] | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        needs_server: bool = False,
+    ) -> T:
+        """Return what is read from the response to a GET, or a POST if there is a body. Failures are retried."""
+        method, retries = "GET" if body is None else "POST", 0
         async with as_model_errors(self.url, seconds=self.timeout):
             while True:
                 try:
-                    return await attempt()
+                    async with self._http.stream(method, url, json=body, headers=headers) as response:
+                        if response.is_error:
+                            after = response.headers.get("retry-after", "")
+                            raise ServerError(_json_or_text(response), response.status_code, retry_after=after)
+                        return await read(response)
                 except (httpx2.RequestError, ServerError) as error:
                     is_down = needs_server and isinstance(error, httpx2.ConnectError)
                     if retries == RETRIES or is_down or isinstance(error, httpx2.TimeoutException):
@@ -181,6 +167,20 @@ class Endpoint:
                         raise
                 await asyncio.sleep(pause)
                 retries += 1
+
+
+def _is_unsupported(error: ModelError) -> bool:
+    """Return whether the server has refused a request that it does not support."""
+    return isinstance(error.__cause__, ServerError) and error.__cause__.status in _REFUSALS
+
+
+async def _read_json(response: httpx2.Response) -> object:
+    """Return the value in a response, or text of another kind of server."""
+    await response.aread()
+    value = _json_or_text(response)
+    if isinstance(value, str) and "json" in response.headers.get("content-type", ""):
+        raise UnusableReply("its body is not JSON")
+    return value
 
 
 def _json_or_text(response: httpx2.Response) -> object:
