@@ -2,12 +2,14 @@
 
 import logging
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from anyio import CapacityLimiter
 
 from sleuth.tools.errors import ModelTimeout
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -22,9 +24,7 @@ class CallSlots:
     Usage:
 
         slots = CallSlots(8, seconds=120)
-        while True:
-            async with slots.take():
-                return await send(request)
+        reply = await slots.run(lambda: send(request))
     """
 
     def __init__(self, most: int, *, seconds: float) -> None:
@@ -33,30 +33,29 @@ class CallSlots:
         self._seconds = seconds
         self._limiter = CapacityLimiter(most)
 
-    @asynccontextmanager
-    async def take(self) -> AsyncIterator[None]:
-        """Enter a free slot.
-
-        A time-out next to other calls ends the block without an error: the call is repeated.
+    async def run(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Make a call in a free slot, and repeat it after a time-out next to other calls.
 
         Raises:
             ModelTimeout: the call timed out alone.
         """
-        async with self._limiter:
-            begun, busiest = time.monotonic(), self._limiter.borrowed_tokens
-            try:
-                yield
-            except ModelTimeout:
-                busiest = max(busiest, self._limiter.borrowed_tokens)
-                if busiest == 1:
-                    raise
-                self._limiter.total_tokens = min(self._limiter.total_tokens, busiest // 2)
-                _log.warning(
-                    "The model server is too slow for SLEUTH_CONCURRENCY=%d: calls that timed out are repeated, at "
-                    "most %d at a time.",
-                    self._most,
-                    self._limiter.total_tokens,
-                )
-            else:
+        while True:
+            async with self._limiter:
+                begun, busiest = time.monotonic(), self._limiter.borrowed_tokens
+                try:
+                    result = await call()
+                except ModelTimeout:
+                    busiest = max(busiest, self._limiter.borrowed_tokens)
+                    if busiest == 1:
+                        raise
+                    self._limiter.total_tokens = min(self._limiter.total_tokens, busiest // 2)
+                    _log.warning(
+                        "The model server is too slow for SLEUTH_CONCURRENCY=%d: calls that timed out are repeated, at "
+                        "most %d at a time.",
+                        self._most,
+                        self._limiter.total_tokens,
+                    )
+                    continue
                 if time.monotonic() - begun < self._seconds / 2:
                     self._limiter.total_tokens = min(self._limiter.total_tokens + 1, self._most)
+                return result

@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackManager
@@ -85,16 +86,13 @@ class ChatModels:
         if request.sampling.stop:
             runnable = runnable.bind(stop=list(request.sampling.stop))
         sent = [*request.messages[:-1], {**request.messages[-1], "content": request.messages[-1]["content"] + suffix}]
-        while True:
-            async with self._slots.take():
-                begun = time.monotonic()
-                message = await self._invoke(name, runnable, sent, request.listener)
-                if request.sampling.top_logprobs and not message.response_metadata.get("logprobs"):
-                    warnings.append(NO_LOGPROBS)
-                completion = Completion()
-                completion.add(_completion(message))
-                reply = completion.reply(model=name, seconds=time.monotonic() - begun)
-                return {**reply, "warnings": [*warnings, *reply["warnings"]]}
+        message, seconds = await self._slots.run(partial(self._invoke, name, runnable, sent, request.listener))
+        if request.sampling.top_logprobs and not message.response_metadata.get("logprobs"):
+            warnings.append(NO_LOGPROBS)
+        completion = Completion()
+        completion.add(_completion(message))
+        reply = completion.reply(model=name, seconds=seconds)
+        return {**reply, "warnings": [*warnings, *reply["warnings"]]}
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         """Return a careful estimate: chat models download a tokenizer to count."""
@@ -105,10 +103,12 @@ class ChatModels:
 
     async def _invoke(
         self, name: str, runnable: Runnable[Any, Any], messages: list[Any], listener: Listener | None
-    ) -> AIMessage:
+    ) -> tuple[AIMessage, float]:
+        """Return the model's message, and the seconds that it took."""
+        begun = time.monotonic()
         try:
             async with asyncio.timeout(self._seconds):
-                return await _reply_of(runnable, messages, listener)
+                return await _reply_of(runnable, messages, listener), time.monotonic() - begun
         except TimeoutError as error:
             raise ModelTimeout(f"{name} gave no reply within {self._seconds:g} s: see SLEUTH_TIMEOUT.") from error
         except Exception as error:

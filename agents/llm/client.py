@@ -114,12 +114,11 @@ class LLMClient:
             if lacking:
                 warnings.append(REFUSED.format(", ".join(lacking)))
             try:
-                async with self._slots.take():
-                    send = partial(self._send, request, served, body)
-                    reply = await trace_call(body, send, url=self._endpoint.url)
-                    reply["warnings"] = [*warnings, *reply["warnings"]]
-                    served.can &= can  # a concurrent call may have removed others
-                    return reply
+                send = partial(self._send, request, served, body)
+                reply = await self._slots.run(partial(trace_call, body, send, url=self._endpoint.url))
+                reply["warnings"] = [*warnings, *reply["warnings"]]
+                served.can &= can  # a concurrent call may have removed others
+                return reply
             except errors.Refused as error:
                 refused = refused or error
                 if not (more := refused_features(can, body, str(error.__cause__))):

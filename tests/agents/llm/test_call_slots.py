@@ -1,7 +1,6 @@
 """Calls in flight, which adapt to the speed of the server."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -31,13 +30,7 @@ class Server:
 
     async def ask(self, slots: CallSlots, calls: int) -> list[str]:
         self.most_running = self.timeouts = 0
-        return await asyncio.gather(*(run(slots, self.reply) for _ in range(calls)))
-
-
-async def run(slots: CallSlots, call: Callable[[], Awaitable[str]]) -> str:
-    while True:
-        async with slots.take():
-            return await call()
+        return await asyncio.gather(*(slots.run(self.reply) for _ in range(calls)))
 
 
 async def test_calls_that_time_out_together_are_repeated_with_fewer_in_flight(
@@ -55,7 +48,7 @@ async def test_calls_that_time_out_together_are_repeated_with_fewer_in_flight(
 async def test_call_that_times_out_alone_fails() -> None:
     server = Server(able=0)
     with pytest.raises(ModelTimeout):
-        await run(CallSlots(8, seconds=1), server.reply)
+        await CallSlots(8, seconds=1).run(server.reply)
     assert server.timeouts == 1
 
 
@@ -74,5 +67,5 @@ async def test_other_failures_are_raised_and_free_the_slot() -> None:
         raise ModelUnavailable("no server")
 
     with pytest.raises(ModelUnavailable):
-        await run(slots, fail)
+        await slots.run(fail)
     assert await server.ask(slots, 2) == ["fine"] * 2
