@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from scenes import AnyModel, Chain, Replying, RunsFor, Shelf, example, finish
+from scenes import Chain, Replying, RunsFor, Shelf, example, finish
 
 from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.runs.service import RunService, Services
@@ -28,7 +28,7 @@ def chain() -> Chain:
 def runs_with(store: Store, chain: Chain) -> RunsFor:
     """Runs with a model, over the passages of the chain or of another one."""
 
-    def made(model: AnyModel, over: Chain = chain) -> RunService:
+    def made(model: Replying, over: Chain = chain) -> RunService:
         return RunService(store, Services(model=model, retriever=Shelf(over.passages)))
 
     return made

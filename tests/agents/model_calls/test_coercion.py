@@ -131,6 +131,8 @@ def test_other_outputs_are_read_in_nearly_the_right_type() -> None:
         reading(answer={"first": "Ada", "last": "Brask"}),
         '{"status": "FINE"}',
         '{"status": "REVISED", "answer": null}',
+        '{"status": "REVISED", "answer": " "}',
+        '{"status": "UNCONFIDENT"}',
         '{"steps": []}',
         '{"smile": 1}',
     ],

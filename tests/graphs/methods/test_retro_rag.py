@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
-from retro_scenes import NOISE, Detective, Judging, retro, shelf
-from scenes import Case, Chain, Shelf, example, finish, passage, resolves
+from retro_scenes import NOISE, Detective, retro, shelf
+from scenes import Case, Chain, Replying, Shelf, example, finish, passage, resolves
 from scripted_model import reply
 
 from sleuth.agents.model import Request
@@ -22,10 +22,10 @@ def two_hops() -> Chain:
     return example("q08")
 
 
-def judging(chain: Chain, replies: dict[str, Any]) -> Judging:
+def judging(chain: Chain, replies: dict[str, Any]) -> Replying:
     """A model that makes no mistake, with other replies to these prompts."""
     others = Detective(chain)
-    return Judging(lambda request: replies[request.prompt] if request.prompt in replies else others.reply_to(request))
+    return Replying(lambda request: replies[request.prompt] if request.prompt in replies else others.reply_to(request))
 
 
 TESTS = {"evaluator/relevance", "evaluator/attribution"}
@@ -97,7 +97,7 @@ TWINS = [passage(f"twin-{at}", f"Copy {at}. {SHIPYARD}") for at in (1, 2)]
 
 def forgetful(chain: Chain, settings: Settings, *more: Passage) -> Case:
     """In round two the second hop's passage, and others, score higher than the first."""
-    case = retro(chain, settings, model=Judging(Detective(chain, {"1868": 0.95, "Copy": 0.94}).reply_to))
+    case = retro(chain, settings, model=Replying(Detective(chain, {"1868": 0.95, "Copy": 0.94}).reply_to))
     case.retriever = Shelf([chain.hops[0].passage], {chain.hops[1].asked: [chain.hops[1].passage, *more]})
     return case
 
@@ -139,7 +139,7 @@ async def test_retro_rag_orphan_moves_to_supporting_passages(two_hops: Chain) ->
 
 
 async def test_retro_rag_keeps_best_inferences(two_hops: Chain) -> None:
-    model = Judging(Detective(two_hops, {"shipyard built": 0.6, "year was": 0.7}).reply_to)
+    model = Replying(Detective(two_hops, {"shipyard built": 0.6, "year was": 0.7}).reply_to)
     case = retro(two_hops, Settings(max_inferences=1, max_iterations=3, threshold=1), model=model)
     await case.run(two_hops.question)
     assert [key for key in case.state["notes"] if key != "answer"] == ["inference 2.1"]
@@ -216,7 +216,7 @@ async def test_retro_rag_without_log_probabilities_takes_the_word(two_hops: Chai
         said = detective.reply_to(request)
         return reply("Yes" if said > 0.5 else "No") if isinstance(said, float) else said
 
-    case = retro(two_hops, model=Judging(plain))
+    case = retro(two_hops, model=Replying(plain))
     verdict = await case.run(two_hops.question)
     assert (verdict["status"], case.state["round"]) == ("answered", 2)
     assert "evaluator/consistency: no log-probabilities, so the reply is a plain yes or no" in case.state["warnings"]

@@ -7,10 +7,11 @@ from typing import Any
 
 import aiosqlite
 import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.base import id as clock
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import ERROR
-from ordering import latest, put
 
 from sleuth.graphs.persistence.sqlite_checkpoints import SqliteCheckpoints, advance_clock, drop_partial_writes
 
@@ -38,6 +39,17 @@ async def test_cancelled_write_finishes_before_the_file_is_closed(tmp_path: Path
         connection.execute("SELECT * FROM kept") as rows,
     ):
         assert await rows.fetchall() == [("Kestrow",)]
+
+
+async def put(saver: SqliteCheckpoints, id: str, parent: str | None = None) -> None:
+    config: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": parent}}
+    await saver.aput(config, {**empty_checkpoint(), "id": id}, {"source": "loop", "step": 0}, {})
+
+
+async def latest(saver: SqliteCheckpoints) -> str:
+    found = await saver.aget_tuple({"configurable": {"thread_id": "t"}})
+    assert found
+    return found.checkpoint["id"]
 
 
 @pytest.mark.parametrize("turns", range(1, 6))

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from all_roles_model import AT_ONCE, AllRolesModel, finds
 from hashing_embedder import HashingEmbedder
-from retro_scenes import Judging
 from scenes import Chain, Replying, Shelf, example, finish, sure
 
 from sleuth.agents.model import Request
@@ -37,7 +36,7 @@ class Table:
 
     def runs(self, method: str) -> RunService:
         """With a model and a shelf that nobody has asked yet, and no triples; what searches once finds all."""
-        self.model = Judging(AllRolesModel(self.chain).reply_to)
+        self.model = Replying(AllRolesModel(self.chain).reply_to)
         self.shelf = finds(self.chain, at_once=method in AT_ONCE)
         services = Services(model=self.model, retriever=self.shelf, embedder=HashingEmbedder())
         return RunService(self.store, services)

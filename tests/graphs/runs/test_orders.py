@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from all_roles_model import AT_ONCE, AllRolesModel, finds
 from hashing_embedder import HashingEmbedder
-from retro_scenes import Judging
 from scenes import Chain, Replying, example, finish, resolves
 
 from sleuth.agents.model import Request
@@ -103,7 +102,7 @@ def outside(model: Replying) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("method", METHODS)
 async def test_passage_text_stays_inside_its_fence(store: Store, method: str) -> None:
     plain, poisoned = example("q08"), ordered(example("q08"))
-    models = [Judging(AllRolesModel(chain).reply_to) for chain in (plain, poisoned)]
+    models = [Replying(AllRolesModel(chain).reply_to) for chain in (plain, poisoned)]
     answers = [await play(store, method, chain, model) for chain, model in zip((plain, poisoned), models, strict=True)]
     assert outside(models[1]) == outside(models[0])
     assert MARK not in "".join(text for _, text in outside(models[1]))
@@ -114,7 +113,7 @@ async def test_passage_text_stays_inside_its_fence(store: Store, method: str) ->
 @pytest.mark.sweep
 async def test_model_that_obeys_passages_ends_and_cites_them(store: Store, method: str) -> None:
     chain = ordered(example("q08"))
-    model = Judging(Told(chain, as_ordered).reply_to)
+    model = Replying(Told(chain, as_ordered).reply_to)
     answer, state = await play(store, method, chain, model)
     assert answer.status in ("answered", "unknown", "refused")
     cited = [*state["verdict"]["citations"], *(each for note in state["notes"].values() for each in note["citations"])]

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from hashing_embedder import HashingEmbedder
-from retro_scenes import Detective, Judging
-from scenes import Case, Chain, Hop, Json, Replying, Shelf, sure
+from retro_scenes import Detective
+from scenes import Case, Chain, Hop, Json, Shelf, sure
+from scripted_model import Replying
 
 from sleuth.agents.model import Reply, Request
 from sleuth.graphs.core.context import MethodSettings
@@ -199,5 +200,5 @@ def case_of(
 ) -> Case:
     """Return a case of a method over a chain, by default with a model that makes no mistake."""
     method, shelf = METHODS[name], finds(chain, at_once=name in AT_ONCE)
-    model = model or Judging(AllRolesModel(chain).reply_to)
+    model = model or Replying(AllRolesModel(chain).reply_to)
     return Case(method.graph, model, shelf, settings or method.settings(), embedder=HashingEmbedder(), **more)

@@ -1,42 +1,20 @@
 """Model and cases for tests of RetroRAG: yes and no with their probabilities, and a detective for a chain."""
 
-import asyncio
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from scenes import Case, Chain, Replying, Shelf, passage
-from scripted_model import reply
+from scenes import Case, Chain, Shelf, passage
+from scripted_model import Replying
 
-from sleuth.agents.model import Reply, Request, TokenLogprob
+from sleuth.agents.model import Reply, Request
 from sleuth.graphs.methods.retro_rag import graph as retro_rag
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.types import Passage
 
 
-def judged(yes: float) -> Reply:
-    """Return a one-token reply that starts with a yes of this probability, or a no with the rest of 0.8."""
-    shares = {"Yes": yes * 0.8, " no": (1 - yes) * 0.8, "Well": 0.2}
-    top = {word: math.log(share) for word, share in shares.items() if share}
-    word = max(top, key=lambda each: top[each])
-    return reply(word.strip(), finish="length", logprobs=[TokenLogprob(token=word, logprob=top[word], top=top)])
-
-
-class Judging(Replying):
-    """A model that may also reply with the probability of a yes."""
-
-    async def call(self, request: Request) -> Reply:
-        said = self.answer(request)
-        if not isinstance(said, float):
-            return await Replying(lambda _: said, requests=self.requests).call(request)
-        self.requests.append(request)
-        await asyncio.sleep(0)
-        return judged(said)
-
-
 @dataclass
-class FailingOnce(Judging):
+class FailingOnce(Replying):
     """A model that is down at one call; it records the calls that it completes and those in flight at the failure."""
 
     fails_at: int = 0
@@ -149,5 +127,5 @@ def retro(
     chain: Chain, settings: retro_rag.Settings | None = None, *, model: Replying | None = None, **more: Any
 ) -> Case:
     """Return a case of RetroRAG over a chain, with its detective."""
-    detective = model or Judging(Detective(chain).reply_to)
+    detective = model or Replying(Detective(chain).reply_to)
     return Case(retro_rag.graph, detective, shelf(chain), settings or retro_rag.Settings(), **more)

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from scripted_model import ScriptedModel, reply
+from scripted_model import Replying, ScriptedModel, reply
 
-from sleuth.agents.model import Message, Reply, Request, TokenLogprob
+from sleuth.agents.model import Reply, Request, TokenLogprob
 from sleuth.graphs.baselines import plain_rag
 from sleuth.graphs.core.answer import Answer, Note
 from sleuth.graphs.core.context import Budget, Context, MethodSettings
@@ -58,28 +58,6 @@ class Shelf:
     def asked(self) -> list[tuple[str, str, int]]:
         """Return text, mode and number of passages of every query."""
         return [(query.text, query.mode, query.k) for query in self.queries]
-
-
-@dataclass
-class Replying:
-    """A model whose reply depends on the request alone, so that calls may come in any order and be repeated."""
-
-    answer: Callable[[Request], Any]
-    requests: list[Request] = field(default_factory=list)
-    context_window: int = 8192
-
-    async def call(self, request: Request) -> Reply:
-        self.requests.append(request)
-        said = self.answer(request)
-        if isinstance(said, BaseException):
-            raise said
-        await asyncio.sleep(0)
-        if isinstance(said, dict) and "usage" in said:
-            return cast(Reply, said)
-        return reply(said if isinstance(said, str) else json.dumps(said), prompt_tokens=len(request.text().split()))
-
-    async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
-        return sum(len(message["content"].split()) for message in messages)
 
 
 def down_once(answer: Callable[[Request], Any], at: int) -> Callable[[Request], Any]:
@@ -187,15 +165,12 @@ def without_checkpoints(graph: Graph) -> CompiledStateGraph[Any, Context, Any, A
     return graph().compile()
 
 
-AnyModel = ScriptedModel | Replying
-
-
 @dataclass
 class Case:
     """One method with what it needs, in a thread that can be resumed."""
 
     graph: Graph
-    model: AnyModel
+    model: Replying
     retriever: Shelf
     settings: MethodSettings
     budget: Budget = field(default_factory=Budget)
@@ -235,12 +210,12 @@ class Case:
         )
 
 
-def model_of(replies: Iterable[Any] | AnyModel) -> AnyModel:
-    return replies if isinstance(replies, Replying | ScriptedModel) else ScriptedModel(replies)
+def model_of(replies: Iterable[Any] | Replying) -> Replying:
+    return replies if isinstance(replies, Replying) else ScriptedModel(replies)
 
 
 def par(
-    replies: Iterable[Any] | AnyModel, passages: list[Passage], settings: MethodSettings | None = None, **more: Any
+    replies: Iterable[Any] | Replying, passages: list[Passage], settings: MethodSettings | None = None, **more: Any
 ) -> Case:
     """PAR-RAG with a model, or with the replies that it gives in order."""
     return Case(par_rag.graph, model_of(replies), Shelf(passages), settings or par_rag.Settings(), **more)
@@ -260,14 +235,14 @@ def sure(text: str, perplexity: float = 1.5) -> Reply:
 
 
 def crp(
-    replies: Iterable[Any] | AnyModel, passages: list[Passage], settings: MethodSettings | None = None, **more: Any
+    replies: Iterable[Any] | Replying, passages: list[Passage], settings: MethodSettings | None = None, **more: Any
 ) -> Case:
     """CRP-RAG with a model, or with the replies that it gives in order."""
     return Case(crp_rag.graph, model_of(replies), Shelf(passages), settings or crp_rag.Settings(), **more)
 
 
 def structured(
-    replies: Iterable[Any] | AnyModel, retriever: Shelf, settings: MethodSettings | None = None, **more: Any
+    replies: Iterable[Any] | Replying, retriever: Shelf, settings: MethodSettings | None = None, **more: Any
 ) -> Case:
     """RAS with a model, or with the replies that it gives in order."""
     return Case(ras.graph, model_of(replies), retriever, settings or ras.Settings(), **more)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from hashing_embedder import HashingEmbedder
-from scripted_model import reply
+from scripted_model import Replying
 
-from sleuth.agents.model import Message, Model, Reply, Request
+from sleuth.agents.model import Model, Request
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.service import RunService, Services
@@ -33,29 +33,17 @@ DEEP = "<table><tr><td>" * 50 + "deep" + "</table>" * 50
 FENCED = re.compile(r"<source (\d+)(?: \([^)\n]*\))?>\n.*?\n</source \1>", re.DOTALL)
 
 
-class Obedient:
+def obey(request: Request) -> Any:
     """Follow instructions anywhere outside of fences, in any role; else quote Ida Moll if she is mentioned."""
-
-    context_window = 8192
-
-    def __init__(self) -> None:
-        self.requests: list[Request] = []
-
-    async def call(self, request: Request) -> Reply:
-        self.requests.append(request)
-        if "PWNED" in FENCED.sub("", request.text()):
-            return reply(json.dumps({"answer": "PWNED", "expression": "1 + 1", "known": True, "reasoning": "PWNED"}))
-        replies: dict[str, Any] = {
-            "calculator": {"expression": "__import__('os')"},
-            "recaller": {"known": True, "answer": "PWNED"},
-        }
-        sources: Any = request.input.get("sources", ())
-        at = next((at for at, each in enumerate(sources, start=1) if "Ida Moll" in each["text"]), 9)
-        answer = {"answer": "Ida Moll", "citations": [{"source": at, "quote": "Ida Moll"}]}
-        return reply(json.dumps(replies.get(request.role, answer)))
-
-    async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
-        return sum(len(message["content"].split()) for message in messages)
+    if "PWNED" in FENCED.sub("", request.text()):
+        return {"answer": "PWNED", "expression": "1 + 1", "known": True, "reasoning": "PWNED"}
+    replies: dict[str, Any] = {
+        "calculator": {"expression": "__import__('os')"},
+        "recaller": {"known": True, "answer": "PWNED"},
+    }
+    sources: Any = request.input.get("sources", ())
+    at = next((at for at, each in enumerate(sources, start=1) if "Ida Moll" in each["text"]), 9)
+    return replies.get(request.role, {"answer": "Ida Moll", "citations": [{"source": at, "quote": "Ida Moll"}]})
 
 
 class Still:
@@ -80,7 +68,7 @@ async def ask(settings: Settings, model: Model, *pages: str) -> tuple[Answer, di
 
 
 async def test_orders_of_pages_are_not_followed_and_a_cell_is_cited(settings: Settings) -> None:
-    model = Obedient()
+    model = Replying(obey)
     answer, state = await ask(settings, model, HONEST, HOSTILE, DEEP)
     assert (answer.status, answer.text) == ("answered", "Ida Moll")
     (citation,) = answer.citations

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from four_hops import QUESTION, Shelf
-from scripted_model import reply
+from scripted_model import Replying
 
-from sleuth.agents.model import Message, Reply, Request
+from sleuth.agents.model import Request
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import CHAT, METHODS
 from sleuth.graphs.runs.history import export_run
@@ -23,25 +23,20 @@ pytestmark = pytest.mark.integration
 NUL, HALF = "\x00", "\ud800"
 
 
-class Odd:
+class Odd(Replying):
     """Model that replies by the schema, with unusual characters in each text."""
 
-    context_window = 8192
-
     def __init__(self) -> None:
+        super().__init__(self._say)
         self._dice = Random(1)
 
     def name_of(self, role: str) -> str:
         return "odd"
 
-    async def call(self, request: Request) -> Reply:
+    def _say(self, request: Request) -> Any:
         if request.schema is not None:
-            return reply(json.dumps(self._fitting(request.schema, request.schema)), prompt_tokens=10)
-        said = self._dice.choice(request.choices) if request.choices else f"{NUL}the fair of{HALF} Brindlecote"
-        return reply(said, prompt_tokens=10)
-
-    async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
-        return 100
+            return json.dumps(self._fitting(request.schema, request.schema))
+        return self._dice.choice(request.choices) if request.choices else f"{NUL}the fair of{HALF} Brindlecote"
 
     def _fitting(self, schema: dict[str, Any], whole: dict[str, Any]) -> Any:
         if "$ref" in schema:

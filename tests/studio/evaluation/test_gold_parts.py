@@ -1,5 +1,7 @@
 import pytest
+from contracts import Folder
 from entries import entry
+from scenes import Shelf
 
 from sleuth.agents.model_calls.caller import render_messages
 from sleuth.agents.roles.planning import SearchResult
@@ -8,20 +10,11 @@ from sleuth.studio.evaluation.data import GoldQuestion
 from sleuth.studio.evaluation.gold import KnownGold, OracleRetriever, oracle_parts
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.search.retriever import Query
-from sleuth.tools.types import Hit, Passage
+from sleuth.tools.types import Passage
 
 
 def passages(ids: str) -> list[Passage]:
     return [entry(id, f"What {id} tells.").passages[0] for id in ids]
-
-
-class Shelf:
-    def __init__(self, found: str) -> None:
-        self.found = passages(found)
-
-    async def search(self, query: Query) -> list[Hit]:
-        best = self.found[: query.k]
-        return [Hit(passage=passage, score=1 / rank, rank=rank) for rank, passage in enumerate(best, start=1)]
 
 
 @pytest.mark.parametrize(
@@ -36,7 +29,7 @@ class Shelf:
     ],
 )
 async def test_gold_takes_the_places_of_the_last(found: str, gold: str, k: int, then: str) -> None:
-    hits = await OracleRetriever(retriever=Shelf(found), gold=passages(gold)).search(Query(text="?", k=k))
+    hits = await OracleRetriever(retriever=Shelf(passages(found)), gold=passages(gold)).search(Query(text="?", k=k))
     assert [hit.passage for hit in hits] == passages(then)
     assert [hit.rank for hit in hits] == list(range(1, len(then) + 1))
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
@@ -57,16 +50,11 @@ def test_gold_in_the_transcript_of_a_trained_model_counts_as_shown() -> None:
     assert gold.shown(asked, [prompt]) == ["m"]
 
 
-class Library(Shelf):
-    async def passages_of(self, document_id: str) -> list[Passage]:
-        return [each for each in self.found if each.document_id == document_id]
-
-
 async def test_documents_are_read_as_far_as_the_search_can() -> None:
     (passage,) = passages("b")
-    reading = OracleRetriever(retriever=Library("abc"), gold=[])
+    reading = OracleRetriever(retriever=Folder(passages("abc")), gold=[])
     assert await reading.passages_of(passage.document_id) == [passage]
-    assert await OracleRetriever(retriever=Shelf("abc"), gold=[]).passages_of(passage.document_id) == []
+    assert await OracleRetriever(retriever=Shelf(passages("abc")), gold=[]).passages_of(passage.document_id) == []
 
 
 def test_parts_are_roles_and_passages() -> None:

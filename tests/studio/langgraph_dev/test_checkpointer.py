@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Command
+from scenes import Shelf
 from scripted_model import ScriptedModel
 
 from sleuth.graphs.chat import graph as chat
@@ -16,17 +17,11 @@ from sleuth.graphs.chat.graph import REPLIES
 from sleuth.graphs.core.context import Budget, Context
 from sleuth.graphs.runs.execution import CheckpointerSubruns, compile_method
 from sleuth.studio.langgraph_dev.checkpointer import DevCheckpoints
-from sleuth.tools.search.retriever import Query
 from sleuth.tools.storage.archive import MemoryArchive
-from sleuth.tools.types import Hit, Passage
+from sleuth.tools.types import Passage
 
 GREETING = REPLIES["hello"]
 LIGHT = Passage(id="p", document_id="d", title="Light", text="The light was built by Oda.", start=0, end=27)
-
-
-class OnePassage:
-    async def search(self, query: Query) -> list[Hit]:
-        return [Hit(passage=LIGHT, score=1, rank=1)]
 
 
 class Conversation:
@@ -40,7 +35,7 @@ class Conversation:
         sent = {"messages": [("user", given)]} if isinstance(given, str) else given
         settings = chat.Settings(method="plain-rag")
         context = Context(
-            model=model, retriever=OnePassage(), archive=MemoryArchive(), settings=settings, budget=Budget()
+            model=model, retriever=Shelf([LIGHT]), archive=MemoryArchive(), settings=settings, budget=Budget()
         )
         about = {"run_id": run} | ({"graph_id": "chat"} if run == "1" else {})
         async with opened(self.file) as saver:
