@@ -69,7 +69,7 @@ def test_files_become_one_corpus_and_questions_with_their_gold(known: TrainingSe
 
 
 def test_a_line_that_is_no_question_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"train\.jsonl, line 1 is not a training question"):
+    with pytest.raises(UsageError, match=r"train\.jsonl, line 1 cannot be used"):
         read([write_rows(tmp_path / "train.jsonl", {"id": "1", "question": "?"})])
 
 
