@@ -117,7 +117,7 @@ def lines(file: Path, kind: type[Line]) -> Iterator[Line]:
         data = file.read_bytes()
         text = gzip.decompress(data) if file.suffix == ".gz" else data
     except (OSError, EOFError, zlib.error) as error:
-        raise UsageError(f"The training questions in {file} cannot be read: {error}.") from None
+        raise UsageError(f"The training file {file} cannot be read: {error}.") from None
     for number, raw in enumerate(text.splitlines(), start=1):
         if raw.strip():
             try:
