@@ -220,7 +220,7 @@ def read_unaided(file: Path) -> frozenset[str]:
         UsageError: the file is missing, or is no such file.
     """
     try:
-        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        rows = [json.loads(line) for line in file.read_bytes().splitlines()]
         return frozenset(row["question"] for row in rows if row["system"] == "closed-book" and row["scores"]["em"] == 1)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
