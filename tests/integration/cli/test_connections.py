@@ -29,7 +29,7 @@ from serve_scene import FILES, QUESTION, upload
 
 from sleuth.studio.model_server.install import locked_pins, missing_pins
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(1_800)]
+pytestmark = pytest.mark.timeout(1_800)
 
 RECORD = Path(__file__).parents[3] / ".cache" / "connections.json"
 SLEUTH = [sys.executable, "-c", "from sleuth.studio.cli.app import main; main()"]

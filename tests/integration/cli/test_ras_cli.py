@@ -10,8 +10,6 @@ from cli_process import sleuth
 from recording_proxy import proxying
 from scripted_backend import Asked, Scripted
 
-pytestmark = pytest.mark.integration
-
 BY_WORDS = ("--method", "ras", "--set", "mode=keyword")
 BORN = {"subject": "Oda Brell", "predicate": "born in", "object": "Varn"}
 

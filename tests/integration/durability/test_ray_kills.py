@@ -20,7 +20,7 @@ from sleuth.tools.collection import Collection
 from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.settings import Settings
 
-pytestmark = [pytest.mark.integration, pytest.mark.faults, pytest.mark.timeout(7_200)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(7_200)]
 
 KILLS = 200
 WORKERS = 3

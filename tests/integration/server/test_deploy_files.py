@@ -17,8 +17,6 @@ from scripted_backend import Asked, Scripted
 from serve_process import Served, sleuth_serve
 from serve_scene import ANNA, KEYS, begin, told, upload
 
-pytestmark = pytest.mark.integration
-
 DEPLOY = Path(__file__).parents[3] / "examples" / "deploy"
 CERTIFICATE = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=sleuth.example"]
 SURROUNDINGS = "daemon off;\npid {folder}/pid;\nevents {{}}\nhttp {{ access_log off; include {folder}/sleuth.conf; }}\n"

@@ -24,8 +24,6 @@ from sleuth.studio.server.app import create_app
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 PLAIN = {"question": QUESTION, "method": "plain-rag", "settings": {"mode": "keyword"}}
 COMMAND = "from sleuth.studio.cli.app import main; main()"
 

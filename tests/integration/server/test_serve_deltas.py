@@ -17,8 +17,6 @@ from test_serve_kill import Reader
 
 from sleuth.studio.server.state import server_state_of
 
-pytestmark = pytest.mark.integration
-
 SAID = {"answerable": True, "answer": "Edric Gannow", "citations": [{"source": 1, "quote": "built by Edric Gannow"}]}
 LIMIT = 300
 """Seconds that anything may take on a busy machine."""

@@ -6,14 +6,11 @@ from contextlib import closing
 from pathlib import Path
 
 import httpx
-import pytest
 from cli_process import sleuth
 from serve_fixture import BOTH_STORES, Serve
 from serve_scene import LIGHT, QUESTION, Oracle, begin, begin_held, steps_in, told, upload
 
 from sleuth.tools.errors import ModelUnavailable
-
-pytestmark = pytest.mark.integration
 
 STOPPED = {"state": "stopped", "status": "interrupted"}
 STEPS = [("retrieve", "started"), ("retrieve", "finished"), ("answer", "started"), ("answer", "finished")]

@@ -17,8 +17,6 @@ from scripted_backend import Asked, Scripted
 from serve_process import sleuth_serve
 from serve_scene import FILES, LIGHT, QUESTION, upload
 
-pytestmark = pytest.mark.integration
-
 SLEUTH = [sys.executable, "-c", "from sleuth.studio.cli.app import main; main()"]
 TRACE, CALLER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TRACEPARENT = f"00-{TRACE}-{CALLER}-01"

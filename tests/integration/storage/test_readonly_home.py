@@ -17,8 +17,6 @@ from scripted_backend import Scripted
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 # Root may write everywhere, unless it gives that up.
 _POWERLESS = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search"]
 SLEUTH = [sys.executable, "-c", "from sleuth.studio.cli.app import main; main()"]
