@@ -2,35 +2,27 @@
 
 import asyncio
 import os
-import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 from otlp_collector import Collector, collecting
-from process import free_port
+from process import SLEUTH, free_port
 from recording_proxy import Proxy, proxying
-from scripted_backend import Asked, Scripted
+from scripted_backend import Scripted
 from serve_process import sleuth_serve
-from serve_scene import FILES, LIGHT, QUESTION, upload
+from serve_scene import FILES, LIGHT, QUESTION, READING, upload
 
-SLEUTH = [sys.executable, "-c", "from sleuth.studio.cli.app import main; main()"]
 TRACE, CALLER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TRACEPARENT = f"00-{TRACE}-{CALLER}-01"
 ASK = ("ask", QUESTION, "--method", "plain-rag", "--set", "mode=keyword", "--set", "check_evidence=false")
 
 
-def script(asked: Asked) -> Any:
-    quoted = {"source": 1, "quote": "built by Edric Gannow"}
-    return {"answerable": True, "answer": "Edric Gannow", "citations": [quoted]}
-
-
 @pytest.fixture
 async def proxy() -> AsyncIterator[Proxy]:
-    async with proxying(Scripted(script)) as running:
+    async with proxying(Scripted(lambda _: READING)) as running:
         yield running
 
 
