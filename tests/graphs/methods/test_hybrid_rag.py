@@ -303,8 +303,7 @@ async def test_hybrid_rag_failed_search_is_a_warning(error: BaseException | None
 
 
 @pytest.mark.parametrize("error", [GraphUnavailable("down"), None], ids=["failing", "slow"])
-@pytest.mark.parametrize("route", ["rules", "functions"])
-async def test_hybrid_rag_failed_graph_is_a_warning(error: BaseException | None, route: str) -> None:
+async def test_hybrid_rag_failed_graph_is_a_warning(error: BaseException | None) -> None:
     calls = [{"function": "open_get_entity", "arguments": [{"name": "entity", "value": "Varn"}]}]
     values = {"source_seconds": 0.05, "route": "functions"}
     setting = hybrid({"querier/calls": {"calls": calls}}, values, graph=Failing(error))

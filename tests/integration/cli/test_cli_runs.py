@@ -20,8 +20,6 @@ from sleuth.tools.search.vectors.embedder import make_embedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.locks import hold
 
-pytestmark = pytest.mark.integration
-
 CORPUS = Path(__file__).parents[3] / "examples" / "corpus"
 BY_WORDS = ("--set", "coarse_mode=keyword", "--set", "fine_mode=keyword")
 """Search without vectors: these tests are not about embedding."""

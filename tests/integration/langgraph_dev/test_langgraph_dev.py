@@ -12,7 +12,7 @@ from sleuth.graphs.methods.par_rag.graph import Settings as ParRagSettings
 from sleuth.graphs.registry import CHAT, METHODS, OTHERS, runnable
 from sleuth.tools.settings import Settings
 
-pytestmark = [pytest.mark.integration, pytest.mark.vllm]
+pytestmark = pytest.mark.vllm
 
 DOCUMENTS = {
     "dam.md": "# The Orrin dam\n\nThe Orrin dam was built in 1911 by the engineer Tessa Marl.\n",

@@ -18,7 +18,7 @@ from sleuth.tools.sources.question_attributes.examples import Example, packaged_
 from sleuth.tools.sources.question_attributes.svm import LinearSvm, SvmPredictor, packaged_svm
 from training.attributes import save, train
 
-pytestmark = [pytest.mark.integration, pytest.mark.nightly]
+pytestmark = pytest.mark.nightly
 
 CRAG = Path(__file__).parents[4] / "shared" / "data" / "crag" / "dev10.jsonl.gz"
 
