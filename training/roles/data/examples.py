@@ -27,7 +27,7 @@ from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.registry import configure, method
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, compile_method
 from sleuth.studio.cli.app import run_cli
-from sleuth.studio.cli.commands.ask import parse_pairs
+from sleuth.studio.cli.options import parse_pairs
 from sleuth.studio.evaluation.run_folder import append_line, read_lines, write_lines
 from sleuth.studio.simulation import Simulation, gold_of
 from sleuth.studio.simulation.parameters import CLOSED_BOOK
@@ -294,7 +294,7 @@ def main(
     """Make examples for all roles, and print how many of each."""
     given = Given(questions=files, triples=triples, claims=claims, decompositions=decompositions)
     known = read_unaided(unaided) if unaided else frozenset[str]()
-    which = Which(methods=methods.split(","), values=parse_pairs(set_ or []), unaided=known).checked()
+    which = Which(methods=methods.split(","), values=parse_pairs(set_), unaided=known).checked()
     card = asyncio.run(make(given, out, limit=limit, budget=tokens, seed=seed, which=which))
     typer.echo(json.dumps(card, indent=1))
 
