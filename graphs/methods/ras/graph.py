@@ -197,10 +197,10 @@ _OPEN = "The question stays open."
 
 
 def _forced(state: State, settings: Settings) -> str | None:
-    """Return the decision that needs no planner: an ablation, the bound, or an inherited final answer."""
+    """Return the decision that needs no planner: that of an ablation, or of the bound."""
     if not settings.retrieve:
         return NO_RETRIEVAL
-    if len(state.rounds) >= settings.max_iterations or state.is_settled:
+    if len(state.rounds) >= settings.max_iterations:
         return SUFFICIENT
     if not settings.plan:
         return SUFFICIENT if state.rounds else SUBQ
