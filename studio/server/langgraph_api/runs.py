@@ -21,7 +21,7 @@ from sleuth.agents.llm.token_stream import AnswerText
 from sleuth.graphs.chat.messages import reply_id_to
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.threads import NAME, Thread, ThreadState
-from sleuth.graphs.registry import CHAT, runnable, without_replies
+from sleuth.graphs.registry import CHAT, configure, runnable, without_replies
 from sleuth.graphs.runs.execution import checkpoint_id_of
 from sleuth.graphs.runs.history import fork_run
 from sleuth.graphs.runs.service import check_question
@@ -299,7 +299,7 @@ async def _begin(access: Access, thread: Thread, form: AssistantRunForm, method:
     """Replace the row of an empty thread with that of its first run."""
     text, message_id = _question(form, method)
     question, threads, profile = check_question(text), access.runs.store.threads, access.server.settings.profile
-    find_graph(method).configure(settings, profile)  # raises before the row is removed
+    configure(find_graph(method), settings, profile)  # raises before the row is removed
     await threads.remove(thread.id)
     about: dict[str, Any] = {"values": settings, "profile": profile, "budget": form.budget(), "thread": thread.id}
     await access.runs.start(question, method, **about)
