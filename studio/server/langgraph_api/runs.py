@@ -21,7 +21,7 @@ from sleuth.agents.llm.token_stream import AnswerText
 from sleuth.graphs.chat.messages import reply_id_to
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.threads import NAME, Thread, ThreadState
-from sleuth.graphs.registry import CHAT, runnable, without_replies
+from sleuth.graphs.registry import CHAT, configure, runnable, without_replies
 from sleuth.graphs.runs.execution import checkpoint_id_of
 from sleuth.graphs.runs.history import fork_run
 from sleuth.graphs.runs.service import check_question
@@ -303,7 +303,7 @@ async def _begin(
     threads, profile = access.runs.store.threads, access.server.settings.profile
     if empty:
         check_question(text)
-        find_graph(method).configure(settings, profile)  # both raise before the row is removed
+        configure(find_graph(method), settings, profile)  # both raise before the row is removed
         await threads.remove(id)
     await access.runs.start(text, method, values=settings, profile=profile, budget=form.budget(), thread=id)
     options = (await threads.get(id)).options

@@ -48,9 +48,8 @@ def test_dev_server_shows_methods_with_nodes_and_settings(server: Server) -> Non
         schemas = server.get(f"{path}/schemas")
         assert schemas["input_schema"]["required"] == ["messages" if method is CHAT else "question"]
         shown = schemas["context_schema"]["properties"]
-        for name, description in method.settings.descriptions().items():
-            assert shown[name]["description"] == description
-            assert shown[name]["default"] == method.settings.model_fields[name].default
+        for name, field in method.settings.model_fields.items():
+            assert (shown[name]["description"], shown[name]["default"]) == (field.description, field.default)
         assert shown["max_calls"]["default"] is None
 
 
