@@ -17,8 +17,6 @@ from sleuth.studio.server.middleware.auth import Keys
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 OPEN = {"/healthz", "/livez", "/readyz", "/"}
 
 

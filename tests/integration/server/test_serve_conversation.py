@@ -10,8 +10,6 @@ from serve_scene import QUESTION, Oracle, begin, told, upload
 from sleuth.agents.model import Request
 from sleuth.tools.errors import ModelUnavailable
 
-pytestmark = pytest.mark.integration
-
 ASKED = "And who built it?"
 
 

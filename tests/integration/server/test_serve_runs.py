@@ -6,14 +6,11 @@ from contextlib import closing
 from pathlib import Path
 
 import httpx
-import pytest
 from cli_process import sleuth
 from serve_fixture import BOTH_STORES, Serve
 from serve_scene import LIGHT, QUESTION, Oracle, begin, begin_held, steps_in, told, upload
 
 from sleuth.tools.errors import ModelUnavailable
-
-pytestmark = pytest.mark.integration
 
 STOPPED = {"state": "stopped", "status": "interrupted"}
 STEPS = [("retrieve", "started"), ("retrieve", "finished"), ("answer", "started"), ("answer", "finished")]
@@ -235,5 +232,3 @@ async def test_errors_have_the_format_of_openai(client: httpx.AsyncClient) -> No
     assert (await client.get("/v1/runs/none")).json()["error"]["code"] == "unknown_name"
     assert (await client.get("/v1/nothing")).json()["error"]["type"] == "not_found_error"
     assert (await client.put("/v1/runs")).status_code == 405
-    large = await client.post("/v1/runs", content=b"x" * ((1 << 20) + 1))
-    assert large.status_code == 413

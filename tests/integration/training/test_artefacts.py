@@ -19,7 +19,6 @@ SCRIPT = Path(__file__).parents[3] / "training" / "artefacts.sh"
 FERRY = Evidence(title="Ferry", text="The ferry was built by Oda Brask in 1911.")
 
 
-@pytest.mark.integration
 @pytest.mark.vllm
 @pytest.mark.usefixtures("vllm_installed")
 @pytest.mark.skipif(not (DATA / "train").is_dir(), reason="no training files next to the checkout")

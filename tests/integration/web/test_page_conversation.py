@@ -10,8 +10,6 @@ from page_scene import FOLLOW_UP, QUESTION, Teller
 from page_use import ask_and_wait, choose_method, drop_documents, expect_status, faults, open_tab, picture
 from playwright.async_api import Page, expect
 
-pytestmark = pytest.mark.integration
-
 
 async def ask_on(page: Page, message: str = FOLLOW_UP) -> None:
     form = page.get_by_role("form", name="Ask a follow-up")

@@ -9,8 +9,6 @@ from page_scene import QUESTION, Teller
 from page_use import ask_and_wait, drop_documents, expect_status, faults, open_methods
 from playwright.async_api import Page, expect
 
-pytestmark = pytest.mark.integration
-
 
 @pytest.mark.nightly
 async def test_answer_shows_sources_in_context_and_no_internals(page: Page, site: Site) -> None:

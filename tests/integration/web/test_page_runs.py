@@ -13,8 +13,6 @@ from page_scene import FOLLOW_UP, QUESTION
 from page_use import drop_documents, faults, picture
 from playwright.async_api import Page, expect
 
-pytestmark = pytest.mark.integration
-
 ROWS = ".run-table tbody tr"
 
 

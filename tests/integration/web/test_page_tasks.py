@@ -9,8 +9,6 @@ from page_scene import FOLLOW_UP, QUESTION
 from page_use import drop_documents, expect_status, open_tab
 from playwright.async_api import Locator, Page, expect
 
-pytestmark = pytest.mark.integration
-
 
 class Person:
     """Clicks and types on a page; opening a list of choices and choosing is two clicks."""
