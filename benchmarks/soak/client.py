@@ -108,7 +108,7 @@ class Client:
         if (thread := self._taken()) is None:
             return
         await self._as_it_was(thread)
-        for part in ("/history", "/export", "/conversation"):
+        for part in ("/history", "/export"):
             await self._call("GET", f"/v1/runs/{thread}{part}")
         await self._call("GET", "/v1/runs?limit=50")
         self.ended.append(thread)
