@@ -88,7 +88,7 @@ class Client:
     async def look(self) -> None:
         if (thread := self._taken()) is None:
             return
-        for part in ("/history", "/export", "/conversation"):
+        for part in ("/history", "/export"):
             await self._call("GET", f"/v1/runs/{thread}{part}")
         await self._call("GET", "/v1/runs?limit=50")
         self.ended.append(thread)

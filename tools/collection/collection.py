@@ -113,6 +113,8 @@ class Collection:
         require_restored(settings.home)
         if settings.latest_only:
             _log.warning("SLEUTH_LATEST_ONLY has no effect: filter the documents with --where.")
+        if not settings.example_questions:
+            _log.warning("SLEUTH_EXAMPLE_QUESTIONS has no effect: the server no longer writes example questions.")
         url = catalogue_url(settings.home, settings.database_url)
         catalogue = Catalogue(url, owner=settings.owner, collection=settings.collection)
         built_with = catalogue.embedder()
