@@ -1,11 +1,8 @@
 """Time to the first token of plain RAG through sleuth, compared with the bare model server.
 
     python -m benchmarks.first_token [--firsts 0.1 0.2 0.5] [--questions 20] [--json FILE]
-    python -m benchmarks.first_token --real | --url URL [--questions 20] ...
 
-Without --real, the server is a mock in a process of its own that takes a fixed time to its first token. With --real, it
-is the embedded vLLM server, started for the measurement without a prefix cache: both requests compute the whole prompt.
-With --url, it is a server that runs already, also without a prefix cache.
+The server is a mock in a process of its own that takes a fixed time to its first token.
 
 A first pass, not timed, records the request of each question. Then each question is answered through `sleuth.stream`,
 and its recorded request is sent to the server without sleuth, in turns that begin with one or the other. Milliseconds
@@ -17,12 +14,11 @@ this process until the first token, which other work on the machine changes less
 import argparse
 import asyncio
 import json
-import os
 import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, aclosing, contextmanager, nullcontext
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -31,14 +27,12 @@ import httpx
 
 import sleuth
 from benchmarks.harness import EXAMPLES, Spent, write_json
-from benchmarks.servers import free_port, running, serving, wait_until_up
+from benchmarks.servers import free_port, serving, wait_until_up
 from benchmarks.soak import model
 from benchmarks.throughput import recorder
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.studio.client.sleuth import open_sleuth
 from sleuth.studio.evaluation.run_folder import read_lines
-from sleuth.studio.model_server.convert import ensure_checkpoint
-from sleuth.studio.model_server.flags import ServeOptions, serve_command, serve_environment
 
 MOST = 1.2
 METHOD = "plain-rag"
@@ -60,19 +54,6 @@ def mock(first: float) -> Iterator[str]:
     with serving(model.serve, port, 0.0, first):
         wait_until_up(f"http://127.0.0.1:{port}/v1/models")
         yield f"http://127.0.0.1:{port}/v1"
-
-
-@contextmanager
-def vllm(home: Path) -> Iterator[str]:
-    """Run the embedded server without its prefix cache; yield its URL. Its model is converted once, below `home`."""
-    options = ServeOptions(port=free_port())
-    command = [
-        *serve_command(options, asyncio.run(ensure_checkpoint(home, options))),
-        "--no-enable-prefix-caching",
-    ]
-    with running(command, home / "first_token.log", {**os.environ, **serve_environment(options)}):
-        wait_until_up(f"http://127.0.0.1:{options.port}/v1/models", seconds=600)
-        yield f"http://127.0.0.1:{options.port}/v1"
 
 
 async def through_sleuth(app: sleuth.Sleuth, question: str) -> tuple[Spent, Spent]:
@@ -141,24 +122,17 @@ def summary(pairs: Sequence[Pair]) -> dict[str, float]:
     }
 
 
-def servers(given: argparse.Namespace) -> dict[str, AbstractContextManager[str]]:
-    """Return the servers to measure, by name."""
-    if given.url:
-        return {given.url: nullcontext(given.url)}
-    return {"vLLM": vllm(given.home)} if given.real else {f"{each:g} s": mock(each) for each in given.firsts}
-
-
 def main(given: argparse.Namespace) -> dict[str, dict[str, float]]:
     questions = [row["question"] for row in read_lines(EXAMPLES / "questions.jsonl")][: given.questions]
     measured: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         settings = sleuth.Settings(home=Path(folder) / "home")
         asyncio.run(ingest([EXAMPLES / "corpus"], settings=settings))
-        for name, server in servers(given).items():
-            with server as url:
+        for first in given.firsts:
+            with mock(first) as url:
                 own = settings.model_copy(update={"model_url": url})
-                measured[name] = found = summary(asyncio.run(measure(own, questions)))
-                print(f"{name}: {found}", file=sys.stderr, flush=True)
+                measured[f"{first:g} s"] = found = summary(asyncio.run(measure(own, questions)))
+                print(f"{first:g} s: {found}", file=sys.stderr, flush=True)
     return measured
 
 
@@ -166,9 +140,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--questions", type=int, default=20)
     parser.add_argument("--firsts", type=float, nargs="+", default=[0.1, 0.2, 0.5], help="seconds of the mock server")
-    parser.add_argument("--real", action="store_true", help="with the embedded vLLM server")
-    parser.add_argument("--url", help="a running server, as in SLEUTH_MODEL_URL")
-    parser.add_argument("--home", type=Path, default=Path(".cache/test-home"), help="folder of its converted model")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     result = main(given)

@@ -118,8 +118,8 @@ def half_of(key: str) -> int:
     return int(sha1(key.encode(), usedforsecurity=False).hexdigest(), 16) // 2 % 2
 
 
-async def golds(collection: Collection, questions: Path) -> list[Gold]:
-    """Return the gold of the questions that have gold passages, which are in the collection."""
+async def golds(collection: Collection) -> list[Gold]:
+    """Return the gold of the example questions that have gold passages, which are in the collection."""
     passages: dict[str, tuple[str, str]] = {}
     after = ""
     while listed := await collection.documents(limit=1000, after=after):
@@ -127,4 +127,4 @@ async def golds(collection: Collection, questions: Path) -> list[Gold]:
             document = await collection.document(each.id)
             passages[each.id] = passages[Path(each.source).name] = (document.title, document.text)
         after = listed[-1].id
-    return [gold_of(row, passages) for row in read_lines(questions) if row.get("gold_ids")]
+    return [gold_of(row, passages) for row in read_lines(EXAMPLES / "questions.jsonl") if row.get("gold_ids")]

@@ -1,10 +1,9 @@
 """Overhead of a run without model and embedder: graph, checkpoints and retrieval.
 
-    python -m benchmarks.overhead [--methods NAME ...] [--home FOLDER --questions FILE] [--limit N] [--json FILE]
+    python -m benchmarks.overhead [--methods NAME ...] [--limit N] [--json FILE]
 
-Simulated runs without errors, one after the other, over the example corpus unless a folder that has read other
-documents in is named. Milliseconds, by the clock and of processor time, which other work on the machine changes less;
-the time of the simulated model is subtracted. For each method:
+Simulated runs without errors, one after the other, over the example corpus. Milliseconds, by the clock and of processor
+time, which other work on the machine changes less; the time of the simulated model is subtracted. For each method:
 
 - "store": a run as `sleuth ask` makes it, with SQLite checkpoints and archive, for each node and for each run
 - "search": retrieval for each run
@@ -140,15 +139,14 @@ async def measure(store: Store, collection: Collection, name: str, golds: Sequen
     }
 
 
-async def main(methods: list[str], home: Path | None, questions: Path, limit: int) -> dict[str, dict[str, float]]:
+async def main(methods: list[str], limit: int) -> dict[str, dict[str, float]]:
     measured: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(home=home or Path(folder), runs=Path(folder) / "runs")
-        if home is None:
-            await ingest([EXAMPLES / "corpus"], settings=settings)
+        settings = Settings(home=Path(folder), runs=Path(folder) / "runs")
+        await ingest([EXAMPLES / "corpus"], settings=settings)
         async with await Collection.open(settings) as collection, open_store(settings) as store:
             await collection.search(Query(text="warm up", k=1, mode="graph"))
-            every = await golds(collection, questions)
+            every = await golds(collection)
             for name in methods:
                 own = every[:: max(1, len(every) // limit)][:limit]
                 measured[name] = found = await measure(store, collection, name, own)
@@ -161,12 +159,10 @@ async def main(methods: list[str], home: Path | None, questions: Path, limit: in
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
-    parser.add_argument("--home", type=Path, help="a SLEUTH_HOME")
-    parser.add_argument("--questions", type=Path, default=EXAMPLES / "questions.jsonl")
     parser.add_argument("--limit", type=int, default=8)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    result = asyncio.run(main(given.methods, given.home, given.questions, given.limit))
+    result = asyncio.run(main(given.methods, given.limit))
     if given.json:
         write_json(given.json, {"questions": given.limit, "methods": result})
     fits = (each["share at 1 s, %"] <= MOST_SHARE and each["store, ms/node"] <= MOST_MS for each in result.values())

@@ -63,7 +63,7 @@ async def shown(data: Path, home: Path, half: int, count: int) -> list[dict[str,
     if file.is_file():
         return list(json.loads(file.read_text(encoding="utf-8")))
     await ingest([data / "corpus.jsonl.gz"], settings=settings)
-    lines = gzip.decompress((data / "questions.jsonl.gz").read_bytes()).decode().splitlines()
+    lines = gzip.decompress((data / "questions.jsonl.gz").read_bytes()).splitlines()
     rows = [json.loads(line) for line in lines]
     rows = sorted(
         (row for row in rows if half_of(row["id"]) == half), key=lambda row: sha1(row["id"].encode()).digest()

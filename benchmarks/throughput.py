@@ -1,7 +1,7 @@
 """Throughput of concurrent questions, compared with the bare model server on the same requests.
 
     python -m benchmarks.throughput [--at-once 64] [--questions 128] [--rates 8 16 32] [--method NAME] [--json FILE]
-    python -m benchmarks.throughput --real [--home FOLDER] ...
+    python -m benchmarks.throughput --real ...
 
 Without --real, the server is a mock in a separate process. It speaks OpenAI's protocol and answers a fixed number of
 requests per second with the replies of the simulated model: the difference to that rate is sleuth's. With --real, it is
@@ -72,7 +72,7 @@ async def simulated(settings: sleuth.Settings, method: str, folder: Path) -> tup
     texts: Replies = {}
     own = settings.model_copy(update={"runs": folder})
     async with await Collection.open(settings) as collection, open_store(own) as store:
-        known = await golds(collection, EXAMPLES / "questions.jsonl")
+        known = await golds(collection)
         for gold in known:
             model = Noting(gold, texts)
             runs = RunService(store, Services(model=model, retriever=collection, embedder=collection.embedder))
@@ -203,10 +203,9 @@ async def record(settings: sleuth.Settings, method: str, questions: Sequence[str
 async def main(given: argparse.Namespace) -> dict[str, dict[str, float]]:
     measured: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        home = given.home or Path(folder) / "home"
+        home = Path(folder) / "home"
         settings = sleuth.Settings(home=home, runs=Path(folder), concurrency=given.at_once, timeout=1200)
-        if given.home is None:
-            await ingest([EXAMPLES / "corpus"], settings=settings)
+        await ingest([EXAMPLES / "corpus"], settings=settings)
         asked, replies = await simulated(settings, given.method, Path(folder) / "first")
         questions = list(islice(cycle(asked), given.questions))
         if given.real:
@@ -234,11 +233,10 @@ if __name__ == "__main__":
     parser.add_argument("--rates", type=float, nargs="+", default=[8.0, 16.0, 32.0], help="requests a second")
     parser.add_argument("--method", default="par-rag")
     parser.add_argument("--real", action="store_true", help="against the model server of the settings")
-    parser.add_argument("--home", type=Path, help="a SLEUTH_HOME that has the example corpus")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     result = asyncio.run(main(given))
-    found = vars(given) | {"home": None, "json": None, "measured": result}
+    found = vars(given) | {"json": None, "measured": result}
     print(json.dumps(found, indent=1))
     if given.json:
         write_json(given.json, found)

@@ -217,11 +217,11 @@ def method_settings(name: str = "") -> str:
     shared = CheckedSettings.model_fields if name and issubclass(kind, CheckedSettings) else {}
     default, paper = kind(), kind().as_in_paper()
     lines = ["| setting | default | `paper` profile | meaning |", "| --- | --- | --- | --- |"]
-    for setting, description in kind.descriptions().items():
+    for setting, field in kind.model_fields.items():
         if setting not in shared:
             value, published = getattr(default, setting), getattr(paper, setting)
             differs = "" if value == published else _code(published)
-            meaning = description.replace("|", "\\|")
+            meaning = (field.description or "").replace("|", "\\|")
             lines.append(f"| `{setting}` | {_code(value)} | {differs} | {meaning} |")
     if shared:
         lines += ["", "The settings of the [evidence check](index.md#evidence-check) apply too."]

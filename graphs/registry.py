@@ -5,12 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 from langgraph.graph import START, StateGraph
+from pydantic import ValidationError
 
 from sleuth.graphs.baselines import closed_book, ircot, iter_retgen, plain_rag, self_ask
 from sleuth.graphs.baselines import react as agent
 from sleuth.graphs.chat import graph as chat
 from sleuth.graphs.core.context import CheckedSettings, MethodSettings
-from sleuth.graphs.core.method import Method
+from sleuth.graphs.core.method import Method, describe_errors
 from sleuth.graphs.evidence.check import add_evidence_check, choices
 from sleuth.graphs.methods.auto import graph as auto
 from sleuth.graphs.methods.crp_rag import graph as crp_rag
@@ -21,7 +22,7 @@ from sleuth.graphs.methods.retro_rag import graph as retro_rag
 from sleuth.graphs.methods.search_trained import graph as search_trained
 from sleuth.graphs.report import graph as report
 from sleuth.graphs.survey import graph as survey
-from sleuth.tools.errors import UnknownName
+from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.settings import Profile
 
 
@@ -65,15 +66,27 @@ OTHERS = {each.name: each for each in (CHAT, SURVEY, REPORT)}
 
 
 def configure(kind: Method, values: Mapping[str, Any], profile: Profile) -> MethodSettings:
-    """Return the settings of a method, after a check of those that they contain for other methods.
+    """Return a method's settings from text or typed values; an explicit value applies in every profile.
+
+    Settings that they contain for other methods are checked too.
 
     Raises:
         UsageError: an unknown key or a value out of range; the message names the nearest key or the range.
     """
-    settings = kind.configure(values, profile)
-    for name, chosen in settings.nested().items():
+    known = list(kind.settings.model_fields)
+    for key in values:
+        if key not in known:
+            raise UnknownName(f"setting of {kind.name}", key, known, f"It has: {', '.join(known)}.")
+    try:
+        given = kind.settings.model_validate(dict(values))
+    except ValidationError as error:
+        raise UsageError(f"A setting of {kind.name} cannot be used: {describe_errors(error)}.") from None
+    for name, chosen in given.nested().items():
         configure(runnable(name), chosen, profile)
-    return settings
+    if profile == "default":
+        return given
+    explicit = {key: getattr(given, key) for key in given.model_fields_set}
+    return given.as_in_paper().model_copy(update=explicit)
 
 
 def without_replies(kind: Method) -> dict[str, Any]:

@@ -26,7 +26,8 @@ from sleuth.graphs.core.answer import Answer, Citation, Cost, Note, Status
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Event, Step
 from sleuth.graphs.registry import METHODS, REPORT, SURVEY, runnable
-from sleuth.studio.client.sleuth import DEFAULT_METHOD, open_sleuth
+from sleuth.studio.client.opening import open_collection
+from sleuth.studio.client.sleuth import DEFAULT_METHOD, Sleuth, open_sleuth
 from sleuth.tools.collection import Collection
 from sleuth.tools.documents.formats.content import at_words
 from sleuth.tools.errors import SleuthError, UnknownName
@@ -34,7 +35,6 @@ from sleuth.tools.optional_imports import DISTRIBUTION
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.search.retriever import MAX_QUERY_CHARS
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import hold
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
 from sleuth.tools.types import hit_to_json
 
@@ -82,29 +82,24 @@ class LocalBackend:
 
     settings: Settings
 
-    @asynccontextmanager
-    async def collection(self) -> AsyncIterator[Collection]:
+    def collection(self) -> AbstractAsyncContextManager[Collection]:
         """Open the documents of the settings' owner."""
-        async with (
-            hold(self.settings.home, "shared", command="sleuth mcp", wait=self.settings.wait),
-            await Collection.open(self.settings) as found,
-        ):
-            yield found
+        return open_collection(self.settings, "shared", command="sleuth mcp")
 
-    async def ask(self, question: str, method: str, *, values: dict[str, Any], budget: Budget, where: str) -> Events:
+    def ask(self, question: str, method: str, *, values: dict[str, Any], budget: Budget, where: str) -> Events:
         """Run a method in the store of the settings."""
-        async with (
-            open_sleuth(self.settings, command="sleuth mcp") as sleuth,
-            aclosing(sleuth.stream(question, method=method, values=values, budget=budget, where=where)) as events,
-        ):
-            async for event in events:
-                yield event
+        return self._events(
+            lambda sleuth: sleuth.stream(question, method=method, values=values, budget=budget, where=where)
+        )
 
-    async def resume(self, thread: str, budget: Budget | None) -> Events:
+    def resume(self, thread: str, budget: Budget | None) -> Events:
         """Resume a run in the store of the settings."""
+        return self._events(lambda sleuth: sleuth.runs.run(thread, budget=budget))
+
+    async def _events(self, start: Callable[[Sleuth], Events]) -> Events:
         async with (
             open_sleuth(self.settings, command="sleuth mcp") as sleuth,
-            aclosing(sleuth.runs.run(thread, budget=budget)) as events,
+            aclosing(start(sleuth)) as events,
         ):
             async for event in events:
                 yield event

@@ -228,10 +228,7 @@ class Settings(BaseSettings):
         default=None,
         description="owner whose key may read the metrics and list the runs of all owners of `sleuth serve`",
     )
-    example_questions: bool = Field(
-        default=True,
-        description="let the model write three example questions whenever documents of `sleuth serve` have changed",
-    )
+    example_questions: bool = Field(default=True, description="no effect; a setting of earlier releases")
     requests_a_minute: int | None = Field(
         default=None, ge=1, description="limit of requests per owner of `sleuth serve`"
     )

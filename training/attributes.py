@@ -6,24 +6,23 @@ Prints the cross-validation as JSON. SLEUTH_EMBEDDER is the embedder; the file b
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from pydantic import ValidationError
-from typing_extensions import TypedDict
 
 from sleuth.studio.cli.app import run_cli
 from sleuth.studio.console.output import emit
-from sleuth.studio.evaluation.scoring import Difference, Interval, difference, interval
+from sleuth.studio.evaluation.scoring import difference, interval
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.search.vectors.embedder import make_embedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.question_attributes import DOMAINS
-from sleuth.tools.sources.question_attributes.examples import EXAMPLE, Example, packaged_examples
+from sleuth.tools.sources.question_attributes.examples import Example, packaged_examples
 from sleuth.tools.sources.question_attributes.svm import TRAINED, LinearSvm
+from training.pools import lines
 
 if TYPE_CHECKING:
     from sklearn.model_selection import GridSearchCV
@@ -40,62 +39,6 @@ Labels = NDArray[np.int64]
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
-class Validated(TypedDict):
-    """Cross-validation of one attribute; the penalty is selected within each training part.
-
-    `confusion` counts by label, then by prediction, over all repeats; `penalty` is that of the SVM on all questions.
-    """
-
-    linear: Interval
-    rbf: Interval
-    linear_minus_rbf: Difference
-    penalty: float
-    confusion: dict[str, dict[str, int]]
-
-
-class Mistake(TypedDict):
-    """A question that was predicted wrongly whenever it was left out."""
-
-    question: str
-    label: str
-    predicted: str
-
-
-class TrainingReport(TypedDict):
-    """Output of the command."""
-
-    questions: int
-    embedder: str
-    seed: int
-    folds: int
-    repeats: int
-    domain: Validated
-    dynamic: Validated
-    mistakes: list[Mistake]
-
-
-def read_examples(path: Path) -> list[Example]:
-    """Return a labeled file: one {"question", "domain", "dynamic"} per line.
-
-    Raises:
-        UsageError: the file cannot be read, or a line is not such an object.
-    """
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, ValueError) as error:
-        raise UsageError(f"The labeled questions {path} cannot be read: {error}.") from error
-    examples: list[Example] = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            examples += [EXAMPLE.validate_json(line)] if line.strip() else []
-        except ValidationError as error:
-            raise UsageError(
-                f'{path}, line {number}: not a labeled question. Each line is {{"question": "…", "domain": "…", '
-                f'"dynamic": true or false}} with a domain of {", ".join(DOMAINS)}.'
-            ) from error
-    return examples
-
-
 def save(svm: LinearSvm, file: Path) -> None:
     """Write plain arrays, the same bytes for the same weights."""
     names, labels = np.array(svm.embedder), np.array(DOMAINS)
@@ -106,8 +49,12 @@ def save(svm: LinearSvm, file: Path) -> None:
         raise UsageError(f"{file} cannot be written: {error}.") from error
 
 
-def train(examples: Sequence[Example], embedder: Embedder, *, seed: int = 0) -> tuple[LinearSvm, TrainingReport]:
+def train(examples: Sequence[Example], embedder: Embedder, *, seed: int = 0) -> tuple[LinearSvm, dict[str, Any]]:
     """Return the SVM on all questions, and its cross-validation. Takes some minutes.
+
+    The report's `domain` and `dynamic` have the accuracy of a linear and an RBF SVM with their difference, the penalty
+    of the SVM on all questions, and counts by label, then by prediction, over all repeats. The penalty is selected
+    within each training part. `mistakes` are the questions that were predicted wrongly whenever they were left out.
 
     Raises:
         UsageError: there are too few questions of some kind.
@@ -125,20 +72,11 @@ def train(examples: Sequence[Example], embedder: Embedder, *, seed: int = 0) -> 
         weights.append(np.hstack([fitted.best_estimator_.coef_, fitted.best_estimator_.intercept_[:, None]]))
         validated.append(found)
         mistakes += [
-            Mistake(question=examples[at].question, label=label, predicted=other) for at, label, other in wrong
+            {"question": examples[at].question, "label": label, "predicted": other} for at, label, other in wrong
         ]
     svm = LinearSvm(embedder=embedder.name, domains=weights[0], dynamic=weights[1][0])
-    report = TrainingReport(
-        questions=len(examples),
-        embedder=embedder.name,
-        seed=seed,
-        folds=FOLDS,
-        repeats=REPEATS,
-        domain=validated[0],
-        dynamic=validated[1],
-        mistakes=mistakes,
-    )
-    return svm, report
+    sizes = {"questions": len(examples), "embedder": embedder.name, "seed": seed, "folds": FOLDS, "repeats": REPEATS}
+    return svm, {**sizes, "domain": validated[0], "dynamic": validated[1], "mistakes": mistakes}
 
 
 def _check(examples: Sequence[Example]) -> None:
@@ -174,7 +112,7 @@ def _svms(seed: int) -> "tuple[GridSearchCV, GridSearchCV]":
 
 def _validate(
     names: Sequence[str], labels: Labels, vectors: Rows, splits: list[list[Split]], seed: int
-) -> tuple[Validated, list[tuple[int, str, str]]]:
+) -> tuple[dict[str, Any], list[tuple[int, str, str]]]:
     """Predict each question when it is left out, once per repeat; also return those never predicted rightly."""
     from sklearn.model_selection import cross_val_predict
 
@@ -185,13 +123,13 @@ def _validate(
     pairs = Counter(
         (names[label], names[other]) for repeat in linear for label, other in zip(labels, repeat, strict=True)
     )
-    found = Validated(
-        linear=interval(right, seed=seed),
-        rbf=interval(rbf_right, seed=seed),
-        linear_minus_rbf=difference("linear", "rbf", "accuracy", list(zip(right, rbf_right, strict=True)), seed=seed),
-        penalty=0.0,
-        confusion={label: {other: pairs[label, other] for other in names} for label in names},
-    )
+    both = list(zip(right, rbf_right, strict=True))
+    found = {
+        "linear": interval(right, seed=seed),
+        "rbf": interval(rbf_right, seed=seed),
+        "linear_minus_rbf": difference("linear", "rbf", "accuracy", both, seed=seed),
+        "confusion": {label: {other: pairs[label, other] for other in names} for label in names},
+    }
     wrong = [(at, names[labels[at]], names[linear[0, at]]) for at in range(len(labels)) if right[at] == 0]
     return found, wrong
 
@@ -203,7 +141,7 @@ def main(
 ) -> None:
     """Train the SVM that classifies questions, and print its cross-validation."""
     settings = Settings()
-    svm, report = train(read_examples(data) if data else packaged_examples(), make_embedder(settings), seed=seed)
+    svm, report = train(list(lines(data, Example)) if data else packaged_examples(), make_embedder(settings), seed=seed)
     if out is None:
         settings.home.mkdir(parents=True, exist_ok=True)
     save(svm, out or settings.home / TRAINED)

@@ -30,18 +30,17 @@ from sleuth.tools.errors import UsageError
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.search.vectors.embedder import make_embedder
 from sleuth.tools.settings import Profile, Settings
-from training.roles.tuning import (
+from training.roles.tuning.batches import (
     USUAL,
     Plan,
     Row,
-    Tuning,
     apply_template,
     prompt_token_ids,
     read_examples,
-    run_tuning,
     tokenize_examples,
     tokenize_reply,
 )
+from training.roles.tuning.tune import Tuning, run_tuning
 
 if TYPE_CHECKING:
     import torch
@@ -75,22 +74,22 @@ def with_token(messages: Sequence[Message]) -> list[Message]:
 
 def graph_rows(examples: Sequence[Mapping[str, Any]], tokenizer: "PreTrainedTokenizerBase") -> list[GraphRow]:
     """Return examples as tokens, with 0 at the place of the graph's."""
-    return [_graph_row(example, tokenizer) for example in examples]
-
-
-def _graph_row(example: Mapping[str, Any], tokenizer: "PreTrainedTokenizerBase") -> GraphRow:
-    messages, graph = example["messages"], read_graph(example["messages"])
-    reply, answer, verdict = tokenize_reply(example["reply"], tokenizer)
-    before, after = prompt_ids(messages, tokenizer) if graph else (prompt_token_ids(messages, tokenizer), [])
-    return GraphRow(
-        prompt=example["prompt"],
-        ids=[*before, *([0] if graph else []), *after, *reply],
-        learned=len(reply),
-        answer=answer,
-        verdict=verdict,
-        graph=graph or (),
-        at=len(before) if graph else -1,
-    )
+    rows = []
+    for example in examples:
+        messages, graph = example["messages"], read_graph(example["messages"])
+        reply, answer, verdict = tokenize_reply(example["reply"], tokenizer)
+        before, after = prompt_ids(messages, tokenizer) if graph else (prompt_token_ids(messages, tokenizer), [])
+        row = GraphRow(
+            prompt=example["prompt"],
+            ids=[*before, *([0] if graph else []), *after, *reply],
+            learned=len(reply),
+            answer=answer,
+            verdict=verdict,
+            graph=graph or (),
+            at=len(before) if graph else -1,
+        )
+        rows.append(row)
+    return rows
 
 
 def prompt_ids(messages: Sequence[Message], tokenizer: "PreTrainedTokenizerBase") -> tuple[list[int], list[int]]:

@@ -32,7 +32,7 @@ from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.search.vectors.embedder import make_embedder
 from sleuth.tools.settings import Settings
 from training.graph_llm import prompt_ids
-from training.roles.tuning import prompt_token_ids, read_examples
+from training.roles.tuning.batches import prompt_token_ids, read_examples
 
 if TYPE_CHECKING:
     import torch

@@ -1,7 +1,6 @@
 """Training questions with the pools that search finds for them: what the ranker learns from."""
 
 import gzip
-import json
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search import Query
@@ -21,7 +20,7 @@ from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.search.ranking import matrix
 from sleuth.tools.types import Passage
 
-Line = TypeVar("Line", bound=BaseModel)
+Line = TypeVar("Line")
 
 
 class Paragraph(BaseModel):
@@ -113,14 +112,15 @@ def pools(passages: Sequence[Passage], questions: Sequence[Question]) -> tuple[l
 
 def lines(file: Path, kind: type[Line]) -> Iterator[Line]:
     """Yield the lines of a training file, gzipped or not; raises UsageError, naming the line, for any other kind."""
+    adapter = TypeAdapter(kind)
     try:
         data = file.read_bytes()
         text = gzip.decompress(data) if file.suffix == ".gz" else data
     except (OSError, EOFError, zlib.error) as error:
-        raise UsageError(f"The training questions in {file} cannot be read: {error}.") from None
+        raise UsageError(f"The training file {file} cannot be read: {error}.") from None
     for number, raw in enumerate(text.splitlines(), start=1):
         if raw.strip():
             try:
-                yield kind.model_validate(json.loads(raw))
-            except (ValidationError, ValueError) as error:
-                raise UsageError(f"{file}, line {number} is not a training question with paragraphs: {error}") from None
+                yield adapter.validate_json(raw)
+            except ValidationError as error:
+                raise UsageError(f"{file}, line {number} cannot be used. Correct or remove it: {error}") from None

@@ -4,7 +4,6 @@ Needs lightgbm, unlike search itself. The same files and seed give the same mode
 """
 
 import json
-import sys
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from sleuth.tools.errors import SleuthError
+from sleuth.studio.cli.app import run_cli
 from sleuth.tools.optional_imports import extra
 from sleuth.tools.search.ranking import ARRAYS, VERSION, Trees
 from training.pools import Pool, pools, read_training
@@ -142,14 +141,5 @@ def _as_arrays(structures: Sequence[dict[str, Any]], meta: dict[str, Any]) -> Tr
     )
 
 
-def main() -> None:
-    """Run the command; print one line for a file that cannot be used."""
-    try:
-        typer.run(train)
-    except SleuthError as error:
-        typer.echo(str(error), err=True)
-        sys.exit(2)
-
-
 if __name__ == "__main__":
-    main()
+    run_cli(lambda: typer.run(train))

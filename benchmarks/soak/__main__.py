@@ -6,16 +6,13 @@ The server is the command, in a process of its own, with embeddings and replies 
 and fails at `--faults` of the requests for either. Six clients at a time ask by several methods, follow the events to
 the end, upload and delete documents, search, stop and resume, fork from any checkpoint and resume that, read histories,
 export and remove runs; a run that ends with an error is resumed until it answers, a failed upload is sent again. After
-each round, when the server is idle, all that it has acknowledged is compared with its present state (known.py):
-documents with their texts, some of them in searches, runs, some of their answers. Then `sleuth runs prune` in another
-process keeps the runs of the last minute, and four checkpoints of each. The numbers of runs and documents so stay about
-constant; a measure that grows nevertheless shows a leak.
+each round `sleuth runs prune` in another process keeps the runs of the last minute, and four checkpoints of each. The
+numbers of runs and documents so stay about constant; a measure that grows nevertheless shows a leak.
 
 FOLDER/samples.jsonl has a line every `--every` seconds. Of the samples after `--warm` seconds, a line is fitted to the
 means of each minute. A measure is flat if the 95 % interval of its slope includes zero or less, or if the slope is less
-than one percent of the mean per hour. Prints JSON; exits with 1 if something acknowledged is missing, a run could not
-be brought to an answer, the server replied with a status of 500 or more (but 503 where the embedder fails), or a
-measure is not flat.
+than one percent of the mean per hour. Prints JSON; exits with 1 if a run could not be brought to an answer, the server
+replied with a status of 500 or more (but 503 where the embedder fails), or a measure is not flat.
 """
 
 import argparse
@@ -93,16 +90,14 @@ async def work(client: Client, minutes: float, env: dict[str, str]) -> None:
     await client.put(range(DOCUMENTS))
     while time.monotonic() < until:
         await client.round()
-        await client.compare()
-        await client.count_runs()
         process = await asyncio.create_subprocess_exec(*PRUNE, stdout=subprocess.PIPE, env=env)
         output, _ = await process.communicate()
         if process.returncode:
-            client.lost.append("prune failed")
+            client.failures.append("prune failed")
             break
         pruned = json.loads(output)
         client.done.update({f"pruned {name}": count for name, count in pruned.items() if isinstance(count, int)})
-        await client.count_runs(pruned["threads"])
+        await client.refresh()
         client.done["prune"] += 1
 
 
@@ -155,9 +150,9 @@ def main() -> None:
     client = soak(given)
     samples = [row for row in read_lines(given.folder / "samples.jsonl") if row["at"] >= given.warm]
     slopes = {name: slope(samples, name) for name in MEASURES}
-    found = {"done": dict(client.done.most_common()), "lost": client.lost, "slopes": slopes}
+    found = {"done": dict(client.done.most_common()), "failures": client.failures, "slopes": slopes}
     print(json.dumps(found, indent=1))
-    sys.exit(int(bool(client.lost) or any(each is not None and not each["flat"] for each in slopes.values())))
+    sys.exit(int(bool(client.failures) or any(each is not None and not each["flat"] for each in slopes.values())))
 
 
 if __name__ == "__main__":

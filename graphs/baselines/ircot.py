@@ -3,8 +3,7 @@
     (retrieve -> reason)* -> answer
 
 Each sentence is the next query; the passages add up until a sentence gives the answer, and a reader answers from them
-(section 3). Only an inherited final answer to the same question is tried before the first search. The sentences are not
-notes: they are not verified.
+(section 3). The sentences are not notes: they are not verified.
 """
 
 import asyncio
@@ -13,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.roles.reasoning import THINK, ThinkInput
@@ -21,14 +20,7 @@ from sleuth.graphs.core.answer import make_verdict
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, new_graph, node
-from sleuth.graphs.core.state import (
-    Lines,
-    Question,
-    RunState,
-    Update,
-    retrieve_unless_settled,
-    retrieve_until_verdict,
-)
+from sleuth.graphs.core.state import Lines, Question, RunState, Update
 from sleuth.graphs.evidence.citations import find_support
 from sleuth.graphs.evidence.outcomes import Generation, as_steps, finish, generate, make_note, stated_answer
 from sleuth.graphs.evidence.retrieval import as_sources, make_query, search_passages
@@ -105,8 +97,6 @@ async def answer(state: State, call: Call[Settings]) -> Update:
         return {"verdict": make_verdict("out_of_budget", conclusion, [note])}
     if settings.reader:
         read = await generate(call.model, state, shown, "The question stays open.")
-    if not (read["answer"] or state.concluded):
-        return {}
     return finish(call.model, state, read["answer"], read["citations"])
 
 
@@ -121,10 +111,10 @@ def after_reason(state: State) -> Literal["retrieve", "answer"]:
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
     graph = new_graph(State, retrieve, reason, answer)
-    graph.add_conditional_edges(START, retrieve_unless_settled)
+    graph.add_edge(START, "retrieve")
     graph.add_edge("retrieve", "reason")
     graph.add_conditional_edges("reason", after_reason)
-    graph.add_conditional_edges("answer", retrieve_until_verdict)
+    graph.add_edge("answer", END)
     return graph
 
 

@@ -3,11 +3,11 @@
     (retrieve -> answer)*
 
 The number of iterations is fixed; each generation reads only the passages of its own search (section 3), and the last
-one is the answer. Only an inherited final answer to the same question is read before the first search.
+one is the answer.
 """
 
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Literal
 
 from langgraph.graph import START, StateGraph
 from pydantic import Field
@@ -16,14 +16,7 @@ from sleuth.graphs.core.answer import Note
 from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, new_graph, node, node_with
-from sleuth.graphs.core.state import (
-    Keyed,
-    Question,
-    RunState,
-    Update,
-    retrieve_unless_settled,
-    retrieve_until_verdict,
-)
+from sleuth.graphs.core.state import Keyed, Question, RunState, Update
 from sleuth.graphs.evidence.outcomes import Generation, finish, generate, make_note
 from sleuth.graphs.evidence.retrieval import search_passages, short_names
 from sleuth.tools.search import Mode, Query
@@ -39,7 +32,7 @@ class Settings(CheckedSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class State(RunState):
-    """State of Iter-RetGen. Attempts are keyed by their iteration as text; "0" had inherited notes only."""
+    """State of Iter-RetGen. Attempts are keyed by their iteration as text, "1" first."""
 
     iteration: int = 0
     """The number of searches."""
@@ -72,17 +65,22 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     shown = await call.load(state.evidence)
     new = await generate(call.model, state, shown, "This round has no answer.")
     update: Update = {"attempts": {str(state.iteration): new}}
-    if state.iteration >= call.settings.iterations or (new["answer"] and not state.iteration):
+    if state.iteration >= call.settings.iterations:
         return {**update, **finish(call.model, state, new["answer"], new["citations"])}
     return update
+
+
+def after_answer(state: State) -> Literal["retrieve", "__end__"]:
+    """Route to the next search, until the last answer."""
+    return "__end__" if state.verdict else "retrieve"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
     graph = new_graph(State, retrieve, answer)
-    graph.add_conditional_edges(START, retrieve_unless_settled)
+    graph.add_edge(START, "retrieve")
     graph.add_edge("retrieve", "answer")
-    graph.add_conditional_edges("answer", retrieve_until_verdict)
+    graph.add_conditional_edges("answer", after_answer)
     return graph
 
 

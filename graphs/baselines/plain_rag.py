@@ -2,20 +2,19 @@
 
     retrieve -> answer
 
-Inherited notes are shown to the reader next to the passages. Only an inherited final answer to the same question is
-read before the search, and makes it unnecessary if it suffices.
+Inherited notes are shown to the reader next to the passages.
 """
 
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
 from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, new_graph, node, node_with, nothing
-from sleuth.graphs.core.state import Question, RunState, Update, retrieve_unless_settled, retrieve_until_verdict
+from sleuth.graphs.core.state import Question, RunState, Update
 from sleuth.graphs.evidence.outcomes import as_steps, finish, read_answer
 from sleuth.graphs.evidence.retrieval import search_passages, short_names
 from sleuth.tools.search import Mode, Query
@@ -34,8 +33,6 @@ class State(RunState):
 
     evidence: list[str] = field(default_factory=list)
     """Passages shown to the reader, by archive reference."""
-    searched: bool = False
-    """The passages were searched for; an inherited final answer is read before."""
 
 
 @node
@@ -44,7 +41,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     settings = call.settings
     known = short_names(found["finding"] for found in state.notes.values())
     query = Query(text=state.question, k=settings.top_k, mode=settings.mode, entities=known)
-    return {"evidence": (await search_passages(call, {"": query}))[""], "searched": True}
+    return {"evidence": (await search_passages(call, {"": query}))[""]}
 
 
 @node_with(so_far=nothing)
@@ -54,17 +51,15 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     shown = await call.load(state.evidence)
     known, loss = as_steps(state.notes.values()), "The question stays open."
     text, citations = await read_answer(call.model, state.question, shown, loss, known=known)
-    if not (text or state.searched):
-        return {}
     return finish(call.model, state, text, citations)
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
     graph = new_graph(State, retrieve, answer)
-    graph.add_conditional_edges(START, retrieve_unless_settled)
+    graph.add_edge(START, "retrieve")
     graph.add_edge("retrieve", "answer")
-    graph.add_conditional_edges("answer", retrieve_until_verdict)
+    graph.add_edge("answer", END)
     return graph
 
 

@@ -4,8 +4,8 @@
 
 The loop of LangChain's prebuilt agent with our search as its only tool (a test compares both), as a graph of ours:
 every step has its checkpoint and every call its record. With `tools=three` it has those of A-RAG (Du et al., 2026):
-keyword search, semantic search, and reading the passages around one. Inherited notes are shown; unless they have the
-final answer, such a run searches before it answers: for the question itself if the model asks for nothing.
+keyword search, semantic search, and reading the passages around one. With inherited notes, a run
+searches before it answers: for the question itself if the model asks for nothing.
 """
 
 from dataclasses import dataclass, field
@@ -76,7 +76,7 @@ async def act(state: State, call: Call[Settings]) -> Update:
     nothing = Action(action="answer") if role is ACT else ToolAction(action="answer")
     reply: Action | ToolAction = await ask_or(call.model, role, given, nothing, "The question stays open.")
     update = _next_step(reply, [*first], shown)
-    if reply.action == "answer" and state.notes and not (state.rounds or state.is_settled):
+    if reply.action == "answer" and state.notes and not state.rounds:
         update = {"query": state.question, "tool": "search" if call.settings.tools == "search" else "semantic"}
     elif reply.action == "answer":
         text = stated_answer(reply.answer, state.question)

@@ -3,8 +3,8 @@
     (plan -> retrieve -> read)* -> plan -> answer
 
 The paper's search engine gives intermediate answers (section 3); here a reader takes them from the passages. They are
-the notes of the run; inherited notes count as asked already. Unless they have the final answer, such a run searches
-before it answers: for the question itself if the model asks for nothing.
+the notes of the run; inherited notes count as asked already. With inherited notes, a run searches before it answers:
+for the question itself if the model asks for nothing.
 """
 
 from dataclasses import dataclass, field
@@ -61,7 +61,7 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     elif comparison_key(reply.question) in {comparison_key(known["question"]) for known in state.notes.values()}:
         call.model.warn(f"The planner asked again {reply.question!r}: the question is answered with what was found.")
         update = {"follow_up": ""}
-    if not update["follow_up"] and state.notes and not (state.rounds or state.is_settled):
+    if not update["follow_up"] and state.notes and not state.rounds:
         update = {"follow_up": state.question}
     return update
 

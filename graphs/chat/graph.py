@@ -22,15 +22,16 @@ from sleuth.agents.llm.token_stream import NO_STREAM, AnswerStream
 from sleuth.agents.model import DEMO_MODEL
 from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.agents.roles import conversation, planning
-from sleuth.graphs.chat.messages import Messages, answer_message, as_conversation, reply_id
+from sleuth.graphs.chat.messages import Messages, as_conversation, reply_id
 from sleuth.graphs.chat.question_rewriting import make_standalone
-from sleuth.graphs.core.answer import Subrun, Verdict, total_cost
+from sleuth.graphs.core.answer import Subrun, Verdict, total_cost, usage_of
 from sleuth.graphs.core.approval import Decision, ask_approval
 from sleuth.graphs.core.context import Context, MethodSettings, parse_json
 from sleuth.graphs.core.method import Method, MethodName, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, node
 from sleuth.graphs.core.state import RunState, Update, same_question
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
+from sleuth.graphs.evidence.answer_text import with_footnotes
 from sleuth.graphs.evidence.text_spans import content_words
 from sleuth.graphs.methods.par_rag.graph import plan_with
 from sleuth.graphs.methods.par_rag.steps import Step, number_steps
@@ -187,16 +188,16 @@ async def refine(state: State, call: Call[Settings]) -> Update:
 async def plan(state: State, call: Call[Settings]) -> Update:
     """Choose the method; if its plan has to be approved, also make the plan and show it in a message."""
     settings = call.settings
-    hop = new_subrun(settings.method, "as set")
+    subrun = new_subrun(settings.method, "as set")
     if not settings.approve_plan:
-        return {"hop": hop}
+        return {"hop": subrun}
     call.require(2)  # the plan, and at least one call of the method
     steps = await plan_with(state.question, call.model, settings.method_settings)
     listed = "\n".join(f"{number}. {step['question']}" for number, step in enumerate(steps.values(), start=1))
     # agent-chat-ui shows a request for approval only below a message of ours. The answer replaces this one.
     text, id = f"The steps to answer: {state.question}\n\n{listed}", reply_id(state.messages)
     message = AIMessage(text, id=id, additional_kwargs={"status": "waiting"})
-    return {"hop": hop, "plan": steps, "messages": [message]}
+    return {"hop": subrun, "plan": steps, "messages": [message]}
 
 
 async def approve(state: State) -> Update:
@@ -224,18 +225,18 @@ def read_steps(listed: list[Any]) -> dict[str, Step]:
 @node
 async def act(state: State, call: Call[Settings]) -> Update:
     """Answer the question with the method, in its own thread, with the rest of the budget."""
-    hop, stream = state.hop, AnswerStream(reply_id(state.messages))
-    assert hop
+    subrun, stream = state.hop, AnswerStream(reply_id(state.messages))
+    assert subrun
     turn = sum(isinstance(message, HumanMessage) for message in state.messages)
     values = call.settings.method_settings
     end = await run_subrun(
-        state, call.runtime, method=hop["method"], number=turn, values=values, plan=state.plan, answer=stream
+        state, call.runtime, method=subrun["method"], number=turn, values=values, plan=state.plan, answer=stream
     )
-    calls, warnings = prefix_nodes(hop["method"], end), [*state.warnings, *end.warnings]
-    hop = with_result(hop, end, list(end.notes))
+    calls, warnings = prefix_nodes(subrun["method"], end), [*state.warnings, *end.warnings]
+    subrun = with_result(subrun, end, list(end.notes))
     if stream.has_text or state.plan:  # LangGraph's stream would skip the message if it replaces the plan
-        stream.finish(_reply(replace(state, hop=hop, calls={**state.calls, **calls}, warnings=warnings))[0])
-    return {"hop": hop, "notes": {**end.notes}, "calls": calls, "warnings": warnings}
+        stream.finish(_reply(replace(state, hop=subrun, calls={**state.calls, **calls}, warnings=warnings))[0])
+    return {"hop": subrun, "notes": {**end.notes}, "calls": calls, "warnings": warnings}
 
 
 async def answer(state: State) -> Update:
@@ -247,21 +248,29 @@ async def answer(state: State) -> Update:
 
 
 def _reply(state: State) -> tuple[AIMessage, Verdict]:
-    """Return the message that ends the turn, and its verdict."""
-    verdict, hop = state.verdict, state.hop
-    if verdict is None and hop and hop["status"] != "new":
-        verdict = verdict_of(hop)
+    """Return the message that ends the turn, and its verdict; its usage is that of all model calls of the turn.
+
+    Without a search the text has no footnotes and no explanation. Citations and origin are in `additional_kwargs`.
+    """
+    verdict, cost = state.verdict, total_cost(state.calls)
+    subrun = state.hop if state.hop and state.hop["status"] != "new" else None
+    if verdict is None and subrun:
+        verdict = verdict_of(subrun)
     elif verdict is None and state.decision == "reject":
         verdict = Verdict(status="refused", text="The plan was not carried out.", citations=[])
     verdict = verdict or Verdict(status="out_of_budget", text="", citations=[])
-    return answer_message(
-        verdict,
-        hop,
-        id=reply_id(state.messages),
-        question=state.question,
-        cost=total_cost(state.calls),
-        warnings=state.warnings,
-    ), verdict
+    about = {
+        "status": verdict["status"],
+        "citations": verdict["citations"],
+        "question": state.question,
+        "method": state.hop["method"] if state.hop else "",
+        "thread": state.hop["thread"] if state.hop else "",
+        "cost": cost,
+        "warnings": state.warnings,
+    }
+    text = (not subrun and verdict["text"]) or with_footnotes(verdict).text
+    message = AIMessage(text, id=reply_id(state.messages), additional_kwargs=about, usage_metadata=usage_of(cost))
+    return message, verdict
 
 
 # Routers. A turn whose budget has no room for a node's calls is halted there, and ends with saying so.

@@ -10,7 +10,7 @@ from langgraph.graph.message import add_messages
 
 from sleuth.agents.formatting import Turn, latest_turns
 from sleuth.agents.roles.conversation import ConversationInput
-from sleuth.graphs.core.answer import Cost, Subrun, Verdict, total_cost, usage_of
+from sleuth.graphs.core.answer import total_cost, usage_of
 from sleuth.graphs.evidence.answer_text import with_footnotes
 
 _SPEAKERS: Final[dict[str, Literal["user", "assistant"]]] = {"human": "user", "ai": "assistant"}
@@ -64,27 +64,6 @@ def reply_id(messages: Sequence[AnyMessage]) -> str:
 def reply_id_to(message: str | None) -> str:
     """Return the id of the reply to a message with this id."""
     return str(uuid5(NAMESPACE_OID, f"reply to {message}"))
-
-
-def answer_message(
-    verdict: Verdict, hop: Subrun | None, *, id: str, question: str, cost: Cost, warnings: list[str]
-) -> AIMessage:
-    """Return an answer with footnotes; its citations and origin are in `additional_kwargs`.
-
-    Without a search the text has no footnotes and no explanation. Its usage is that of all model calls of the turn.
-    """
-    looked_up = hop is not None and hop["status"] != "new"
-    text = with_footnotes(verdict).text if looked_up else verdict["text"] or with_footnotes(verdict).text
-    about = {
-        "status": verdict["status"],
-        "citations": verdict["citations"],
-        "question": question,
-        "method": hop["method"] if hop else "",
-        "thread": hop["thread"] if hop else "",
-        "cost": cost,
-        "warnings": warnings,
-    }
-    return AIMessage(content=text, id=id, additional_kwargs=about, usage_metadata=usage_of(cost))
 
 
 def run_message(values: Mapping[str, Any], about: dict[str, Any], *, id: str | None = None) -> AIMessage:

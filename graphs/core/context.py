@@ -9,7 +9,6 @@ from typing import Annotated, Any, Protocol, Self, TypeVar
 from langgraph.runtime import RunControl
 from pydantic import BaseModel, ConfigDict, Field
 
-from sleuth.agents.graph_encoder import ModelWithGraph
 from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.agents.model import Model
 from sleuth.agents.model_calls.caller import CallRecord
@@ -60,11 +59,6 @@ class MethodSettings(BaseModel):
         for name in cls.annotated(Ablation):
             field = cls.model_fields[name]
             field.description = f"{(field.description or '').removesuffix(' (ablation)')} (ablation)"
-
-    @classmethod
-    def descriptions(cls) -> dict[str, str]:
-        """Return the meaning of each setting as users see it: that of an ablation ends with "(ablation)"."""
-        return {name: field.description or "" for name, field in cls.model_fields.items()}
 
     def as_in_paper(self) -> Self:
         """Return these settings with everything that goes beyond the paper switched off (profile=paper)."""
@@ -165,7 +159,7 @@ OnStep = Callable[[dict[str, Any]], None]
 class SubrunRunner(Protocol):
     """Runs other methods in threads of their own, for a method that delegates to them."""
 
-    async def run(self, hop: SubrunRequest, tell: OnStep) -> SubrunResult:
+    async def run(self, request: SubrunRequest, tell: OnStep) -> SubrunResult:
         """Run a method from the latest checkpoint of its thread to its end, and report its steps as they happen."""
         ...
 
@@ -175,9 +169,9 @@ class Services:
     """Dependencies that runs share.
 
     `embedder` compares texts; `thresholds` are those fitted for the models in use, by prompt; `graph` and `predictor`
-    are the knowledge graph and the classifier of question attributes of hybrid-rag; `with_graph` adds RAS's graph model
-    to a model; `checker` reads the evidence of answers, where a method's settings ask for it; `tracing` applies where
-    the callbacks and the parent run have no tracer, and `trace_texts` adds texts to OpenTelemetry's spans.
+    are the knowledge graph and the classifier of question attributes of hybrid-rag; `checker` reads the evidence of
+    answers, where a method's settings ask for it; `tracing` applies where the callbacks and the parent run have no
+    tracer, and `trace_texts` adds texts to OpenTelemetry's spans.
     """
 
     model: Model
@@ -188,7 +182,6 @@ class Services:
     graph: KnowledgeGraph | None = None
     predictor: SvmPredictor | None = None
     checker: EvidenceChecker | None = None
-    with_graph: Callable[[Model, str, Embedder | None], Model] = ModelWithGraph
     tracing: Tracing = "off"
     trace_texts: bool = False
 

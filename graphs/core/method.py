@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from inspect import getfile
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -14,8 +13,6 @@ from sleuth.graphs.core.answer import Graph
 from sleuth.graphs.core.context import Ablation, Context, MethodSettings, Stage
 from sleuth.graphs.core.state import RunState
 from sleuth.tools.data_files import read_toml
-from sleuth.tools.errors import UnknownName, UsageError
-from sleuth.tools.settings import Profile
 
 MethodName = Literal[
     "auto", "plain-rag", "par-rag", "crp-rag", "retro-rag", "ras", "hybrid-rag", "search-trained", "agent"
@@ -43,13 +40,14 @@ class PaperPart(BaseModel, frozen=True, extra="forbid"):
 
 
 @cache
-def read_parts(file: Path) -> Mapping[str, PaperPart]:
+def read_parts(method: str) -> Mapping[str, PaperPart]:
     """Return the parts of a method's paper by their keys, followed by those that all published methods share.
 
-    The shared parts are in a file of the same name in the folder above.
+    They are in the files `fidelity.toml` of the method's folder and of the folder above; without the first, none.
     """
-    shared = file.parents[1] / file.name
-    return read_toml(file, dict[str, PaperPart]) | read_toml(shared, dict[str, PaperPart])
+    shared = Path(__file__).parents[1] / "methods" / "fidelity.toml"
+    own = shared.parent / method.replace("-", "_") / shared.name
+    return read_toml(own, dict[str, PaperPart]) | read_toml(shared, dict[str, PaperPart]) if own.exists() else {}
 
 
 def summarize_update(update: Mapping[str, Any]) -> list[str]:
@@ -111,9 +109,8 @@ class Method:
 
     @property
     def parts(self) -> Mapping[str, PaperPart]:
-        """The parts of the method's paper by their keys, read from the `fidelity.toml` in its folder, if any."""
-        file = Path(getfile(self.state)).with_name("fidelity.toml")
-        return read_parts(file) if file.exists() else {}
+        """The parts of the method's paper by their keys; a method without a published paper has none."""
+        return read_parts(self.name)
 
     def nodes(self) -> list[str]:
         """Return the graph's nodes in the order of the method."""
@@ -138,27 +135,6 @@ class Method:
             for choice in get_args(self.settings.model_fields[name].annotation)
             for value in get_args(choice)
         }
-
-    def configure(self, values: Mapping[str, Any], profile: Profile) -> MethodSettings:
-        """Return the settings from text or typed values; an explicit value applies in every profile.
-
-        Settings of other methods in them are not checked: `registry.configure` does that too.
-
-        Raises:
-            UsageError: an unknown key or a value out of range; the message names the nearest key or the range.
-        """
-        known = list(self.settings.model_fields)
-        for key in values:
-            if key not in known:
-                raise UnknownName(f"setting of {self.name}", key, known, f"It has: {', '.join(known)}.")
-        try:
-            given = self.settings.model_validate(dict(values))
-        except ValidationError as error:
-            raise UsageError(f"A setting of {self.name} cannot be used: {describe_errors(error)}.") from None
-        if profile == "default":
-            return given
-        explicit = {key: getattr(given, key) for key in given.model_fields_set}
-        return given.as_in_paper().model_copy(update=explicit)
 
 
 def describe_errors(error: ValidationError) -> str:

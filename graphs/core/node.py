@@ -16,7 +16,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import fields
-from typing import Any, Generic, Protocol, TypeVar, cast, get_args, get_type_hints
+from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 from langgraph.graph import StateGraph
 from langgraph.runtime import Runtime
@@ -35,7 +35,6 @@ K = TypeVar("K")
 V = TypeVar("V")
 S = TypeVar("S", bound=MethodSettings)
 StateT = TypeVar("StateT", bound=RunState)
-StateT_contra = TypeVar("StateT_contra", bound=RunState, contravariant=True)
 
 
 class OutOfBudget(Exception):
@@ -121,18 +120,12 @@ class Call(Generic[S]):
         return {**update, "calls": calls, "warnings": warnings}
 
 
-class Node(Protocol[StateT_contra]):
-    """A node as LangGraph calls it."""
-
-    def __call__(self, state: StateT_contra, *, runtime: Runtime[Context]) -> Awaitable[Update]:
-        """Run the node."""
-        ...
-
-
 Function = Callable[[StateT, Call[S]], Awaitable[Update]]
+Node = Callable[..., Awaitable[Update]]
+"""A node as LangGraph calls it, with the state and the runtime."""
 
 
-def node(function: Function[StateT, S]) -> Node[StateT]:
+def node(function: Function[StateT, S]) -> Node:
     """Make a LangGraph node of a function of a state and a `Call`; its name, docstring and types are kept."""
     return node_with()(function)
 
@@ -142,7 +135,7 @@ def node_with(
     so_far: Callable[[Any], Iterable[Note]] | None = None,
     spare: int = 0,
     shared_by: Callable[[Any], int] | None = None,
-) -> Callable[[Function[StateT, S]], Node[StateT]]:
+) -> Callable[[Function[StateT, S]], Node]:
     """Return `@node` for a node that ends the run, or that leaves part of the budget to other nodes.
 
     Args:
@@ -152,7 +145,7 @@ def node_with(
         shared_by: the number of nodes, this one included, that run in parallel and share the other calls.
     """
 
-    def decorate(function: Function[StateT, S]) -> Node[StateT]:
+    def decorate(function: Function[StateT, S]) -> Node:
         hints = get_type_hints(function)
         (kind,) = get_args(hints["call"])
         names = {field.name for field in fields(hints["state"])}
@@ -183,7 +176,7 @@ def node_with(
         run.__name__ = run.__qualname__ = function.__name__
         run.__module__, run.__doc__ = function.__module__, function.__doc__
         run.__annotations__ = {"state": hints["state"], "runtime": Runtime[Context], "return": hints["return"]}
-        return cast(Any, run)  # type: ignore[no-any-return]
+        return run
 
     return decorate
 
@@ -198,9 +191,7 @@ def known_notes(state: RunState) -> Iterable[Note]:
     return state.notes.values()
 
 
-def new_graph(
-    state: type[StateT], *nodes: Node[Any] | Callable[[Any], Awaitable[Update]]
-) -> StateGraph[StateT, Context, Question, StateT]:
+def new_graph(state: type[StateT], *nodes: Node) -> StateGraph[StateT, Context, Question, StateT]:
     """Return a method's graph with these nodes, in their order, and no edges."""
     graph = StateGraph(state, context_schema=Context, input_schema=Question)
     for each in nodes:

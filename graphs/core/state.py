@@ -59,17 +59,7 @@ class Question:
     question: str
     """The question of the person."""
     notes: Annotated[dict[str, Note], Keyed] = field(default_factory=dict)
-    """Known findings, by a key of the method's own; a fork into another method inherits them."""
-
-    @property
-    def is_settled(self) -> bool:
-        """Return whether a note answers the whole question; a fork passes on such a note only as a final answer.
-
-        Every other inherited note answers its own sub-question: the question still has to be searched for.
-        """
-        return any(
-            found["finding"] and same_question(found["question"], self.question) for found in self.notes.values()
-        )
+    """Known findings, by a key of the method's own; a fork into another method inherits those of sub-questions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,16 +103,6 @@ Update = dict[str, Any]
 
 
 # Routers. A node whose calls the budget cannot pay for sets `halted`.
-
-
-def retrieve_unless_settled(state: RunState) -> Literal["retrieve", "answer"]:
-    """Route to `answer` if a note from an earlier run may already answer the question, else to `retrieve`."""
-    return "answer" if state.is_settled else "retrieve"
-
-
-def retrieve_until_verdict(state: RunState) -> Literal["retrieve", "__end__"]:
-    """Route to `retrieve` while `answer` has not ended the run."""
-    return "__end__" if state.verdict else "retrieve"
 
 
 def plan_unless_halted(state: RunState) -> Literal["plan", "answer"]:

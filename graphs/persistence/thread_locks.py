@@ -13,7 +13,6 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
@@ -158,17 +157,6 @@ class FileThreadLocks(ThreadLocks):
             self._file(id).unlink(missing_ok=True)
 
 
-@dataclass(eq=False)
-class _HeldLock:
-    id: str
-    session: Mapping[str, Any] | None = None
-    token: str = field(default_factory=lambda: uuid4().hex)
-
-    @property
-    def key(self) -> int:
-        return int.from_bytes(sha256(self.id.encode()).digest()[:8], signed=True)
-
-
 class PostgresThreadLocks(ThreadLocks):
     """Advisory locks, all of one connection: many simultaneous runs must not use up what others need."""
 
@@ -176,42 +164,40 @@ class PostgresThreadLocks(ThreadLocks):
         """Create the table of tokens; this blocks."""
         super().__init__()
         self._engine = engine
-        self._held: dict[str, _HeldLock] = {}
+        self._tokens: dict[str, str] = {}
         self._connection: Connection | None = None
         self._session: Mapping[str, Any] | None = None
         make_tables(engine, metadata)
 
     def token(self, id: str) -> str | None:
         """Return the fencing token of a thread that is held here."""
-        lock = self._held.get(id)
-        return lock.token if lock else None
+        return self._tokens.get(id)
 
     def _take(self, id: str, held: ExitStack) -> None:
-        lock = _HeldLock(id)
+        token = uuid4().hex
         # Postgres would give the lock once more to the session that holds it.
-        if id in self._held or not self._try_lock(lock):
+        if id in self._tokens or not self._try_lock(id, token):
             raise _busy(id, "another process")
-        lock.session = self._session
-        self._held[id] = lock
-        held.callback(self._release, lock)
+        self._tokens[id] = token
+        held.callback(self._release, id)
 
-    def _try_lock(self, lock: _HeldLock) -> bool:
+    def _try_lock(self, id: str, token: str) -> bool:
         """Take a lock, on a new connection if the last one is lost."""
         if self._connection is not None:
             try:
-                return _lock_on(self._connection, lock)
+                return _lock_on(self._connection, id, token)
             except SQLAlchemyError:
                 self._disconnect()
-        return _lock_on(self._connect(), lock)
+        return _lock_on(self._connect(), id, token)
 
-    def _release(self, lock: _HeldLock) -> None:
-        del self._held[lock.id]
-        if self._connection is not None and lock.session is self._session:  # else it was lost with its connection
-            try:
-                self._connection.scalar(text(_UNLOCK), {"key": lock.key})
+    def _release(self, id: str) -> None:
+        del self._tokens[id]
+        if self._connection is not None:
+            try:  # a lock that was lost with an earlier connection is not held: Postgres warns, and releases nothing
+                self._connection.scalar(text(_UNLOCK), {"key": _key(id)})
             except SQLAlchemyError:
                 self._disconnect()
-        if not self._held and self._connection is not None:
+        if not self._tokens and self._connection is not None:
             self._disconnect()
             self._session = None
 
@@ -219,7 +205,7 @@ class PostgresThreadLocks(ThreadLocks):
         """Return those of the threads that somebody holds; those of this process count even if their lock is lost."""
         with self._engine.connect() as connection:
             keys = {*connection.scalars(text(_HELD))}
-        return {id for id in ids if id in self._held or _HeldLock(id).key in keys}
+        return {id for id in ids if id in self._tokens or _key(id) in keys}
 
     def _forget(self, id: str) -> None:
         with self._engine.begin() as connection:
@@ -241,13 +227,17 @@ class PostgresThreadLocks(ThreadLocks):
             self._connection = None
 
 
-def _lock_on(connection: Connection, lock: _HeldLock) -> bool:
+def _key(id: str) -> int:
+    return int.from_bytes(sha256(id.encode()).digest()[:8], signed=True)
+
+
+def _lock_on(connection: Connection, id: str, token: str) -> bool:
     try:
-        return bool(connection.scalar(text(_TAKE), {"thread": lock.id, "token": lock.token, "key": lock.key}))
+        return bool(connection.scalar(text(_TAKE), {"thread": id, "token": token, "key": _key(id)}))
     except OperationalError as error:
         if getattr(error.orig, "sqlstate", None) != _LOCK_NOT_AVAILABLE:
             raise
-        connection.scalar(text(_UNLOCK), {"key": lock.key})
+        connection.scalar(text(_UNLOCK), {"key": _key(id)})
         return False
 
 

@@ -116,10 +116,12 @@ class _Stored(BaseModel):
 class Turn(_Stored):
     """The input of a chat's turn: a message, or a reply to an interrupt as JSON; `at`: the latest checkpoint before it.
 
-    `start`: the checkpoint at which the turn begins. None if the message continues the conversation.
+    `start`: the checkpoint at which the turn begins. None if the message continues the conversation. `earlier`: the
+    question and answer of another run, which the first message of a chat follows up on.
     """
 
     text: str = ""
+    earlier: tuple[str, str] | None = None
     at: str = ""
     start: str | None = Field(default=None, alias="from")
     id: str = ""
@@ -131,19 +133,6 @@ class StoredPages(_Stored):
 
     texts: list[str] = []
     beside: bool = False
-    warnings: list[str] = []
-
-
-class FollowUp(_Stored):
-    """The run that a run follows up on, the first run of their conversation, and the message as it was typed.
-
-    `cost` and `warnings` are those of rewriting the message into the question of the run.
-    """
-
-    after: str
-    conversation: str
-    asked: str
-    cost: dict[str, Any] = {}
     warnings: list[str] = []
 
 
@@ -160,7 +149,6 @@ class StoredOptions(_Stored):
     pages: StoredPages = StoredPages()
     where: str = ""
     turn: Turn | None = None
-    follow_up: FollowUp | None = None
     feedback: dict[str, Any] = {}
     langgraph_metadata: dict[str, Any] = {}
 

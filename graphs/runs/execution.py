@@ -154,9 +154,8 @@ async def explain_changed_state(graph: Compiled, config: RunnableConfig, error: 
 
 def _is_out_of_budget(values: Mapping[str, Any]) -> bool:
     """Return whether a state records that the budget, or that of a sub-run, is used up."""
-    verdict, hops = values.get("verdict"), values.get("hops") or {}
-    turns: Iterable[Any] = (verdict, values.get("hop"), *hops.values())
-    return bool(values.get("halted")) or any(turn and turn["status"] == "out_of_budget" for turn in turns)
+    ends: Iterable[Any] = (values.get("verdict"), values.get("hop"), *(values.get("hops") or {}).values())
+    return bool(values.get("halted")) or any(end and end["status"] == "out_of_budget" for end in ends)
 
 
 # Sub-runs
@@ -215,20 +214,11 @@ class CheckpointerSubruns:
 
     async def run(self, request: SubrunRequest, tell: OnStep) -> SubrunResult:
         """Start or resume a sub-run. Thread ids are UUIDs, which LangGraph's servers require."""
-        id, kind = (
-            str(uuid5(NAMESPACE_OID, f"{request.parent}/{request.number}/{request.place}")),
-            runnable(request.method),
-        )
-        settings = configure(kind, request.values, self.profile)
-        token_stream = TokenStream(wants_tokens=lambda: request.has_listeners)
-        context = replace(
-            self.context,
-            settings=settings,
-            budget=request.budget,
-            hops=self,
-            token_stream=token_stream,
-            started=monotonic(),
-        )
+        id = str(uuid5(NAMESPACE_OID, f"{request.parent}/{request.number}/{request.place}"))
+        settings = configure(runnable(request.method), request.values, self.profile)
+        token_stream, budget = TokenStream(wants_tokens=lambda: request.has_listeners), request.budget
+        own: dict[str, Any] = {"settings": settings, "budget": budget, "token_stream": token_stream, "hops": self}
+        context = replace(self.context, **own, started=monotonic())
         graph = compile_method(request.method, self.saver)
         place, about = {"thread_id": id, "checkpoint_ns": ""}, {"graph_id": request.method}
         config = RunnableConfig(configurable=place, metadata=about, recursion_limit=RECURSION_LIMIT)

@@ -13,11 +13,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from sleuth import prompts
 from sleuth.agents.model_calls.caller import CallRecord
-from sleuth.graphs.core.answer import Citation, Note, make_verdict
 from sleuth.graphs.core.events import Step
 from sleuth.graphs.core.state import Question, find_hashes, merge_keys, same_question
 from sleuth.graphs.core.wall_clock import with_paused_clock
-from sleuth.graphs.evidence.outcomes import make_note
 from sleuth.graphs.persistence.serializer import CheckpointSerializer
 from sleuth.graphs.persistence.threads import Origin, Thread
 from sleuth.graphs.registry import CHAT, runnable
@@ -82,7 +80,7 @@ async def replay_steps(runs: RunService, id: str) -> list[Step]:
     """
     thread = await runs.store.threads.get(id)
     states = await runs.history(thread)
-    hops = [step for hop in await runs.store.threads.subruns_of(id) for step in await replay_steps(runs, hop.id)]
+    inner = [step for each in await runs.store.threads.subruns_of(id) for step in await replay_steps(runs, each.id)]
     about = {"thread": id, "method": thread.method, "part_of": thread.part_of}
     steps = [
         Step(node=task.name, state="finished", update=dict(task.result or {}), task=task.id, **about)
@@ -90,7 +88,7 @@ async def replay_steps(runs: RunService, id: str) -> list[Step]:
         for task in state.tasks
         if task.name != START and task.result is not None
     ]
-    return hops + steps
+    return inner + steps
 
 
 def _views(states: list[StateSnapshot]) -> list[CheckpointView]:
@@ -284,13 +282,14 @@ async def _copy_to(
 async def _fork_into(
     runs: RunService, thread: Thread, state: StateSnapshot, changes: dict[str, Any], *, into: str, name: str | None
 ) -> RunnableConfig:
-    """Create a thread of another method that starts with the notes of this one."""
-    values = {**state.values, **changes, "notes": merge_keys(state.values.get("notes", {}), [changes.get("notes", {})])}
-    if "question" in changes:  # the run has not answered this one
-        values["verdict"] = None
-    question = values.get("question", thread.question)
+    """Create a thread of another method that starts with this one's notes on sub-questions."""
+    notes = merge_keys(state.values.get("notes", {}), [changes.get("notes", {})]).values()
+    question = changes.get("question", state.values.get("question", thread.question))
     forked = await _start_from(runs, thread, state, question, into, name=name)
-    given = {"question": forked.question, "notes": _notes_for(question, values)}
+    # A finding for the whole question would be taken for its answer.
+    kept = [note for note in notes if not same_question(note["question"], question)]
+    handed_over = {f"handed over {at}": note for at, note in enumerate(kept, start=1)}
+    given = {"question": forked.question, "notes": handed_over}
     return await runs.graph(forked).aupdate_state(runs.config(forked), given, as_node=START)
 
 
@@ -311,23 +310,6 @@ async def _start_from(
     return await runs.store.threads.get(new)
 
 
-def _notes_for(question: str, values: Mapping[str, Any]) -> dict[str, Note]:
-    """Return the notes of a state for another method: findings for sub-questions, and the run's final answer.
-
-    A finding for the whole question that is not the final answer is excluded: it would be taken for the answer.
-    """
-    steps = [found for found in values["notes"].values() if not same_question(found["question"], question)]
-    notes = {f"handed over {at}": found for at, found in enumerate(steps, 1)}
-    verdict = values.get("verdict") or make_verdict("unknown", "", [])
-    evidence = [each for each in verdict["citations"] if each.get("kind") != "model"]
-    if verdict["status"] == "answered" and evidence:
-        citations = [Citation(**each) for each in verdict["citations"]]
-        for each in citations:  # the next answer has another text
-            each.pop("sentence_ends", None)
-        notes["answer"] = make_note(question, verdict["text"], citations)
-    return notes
-
-
 async def export_run(runs: RunService, id: str) -> dict[str, Any]:
     """Return a run as one JSON value: thread, history, all texts that its states name by hash, and its sub-runs."""
     thread = await runs.store.threads.get(id)
@@ -337,6 +319,6 @@ async def export_run(runs: RunService, id: str) -> dict[str, Any]:
     names = sorted(find_hashes([thread.options.to_json(), *(state.values for state in states)]))
     texts = dict(zip(names, await runs.store.archive.load(names), strict=True))
     views = [view.to_json() for view in _views(states)]
-    hops = [await export_run(runs, hop.id) for hop in await runs.store.threads.subruns_of(id)]
+    subruns = [await export_run(runs, each.id) for each in await runs.store.threads.subruns_of(id)]
     whole = {"thread": thread.to_json(), "history": views, "state": states[0].values, "texts": texts}
-    return {**whole, "hops": hops} if hops else whole
+    return {**whole, "hops": subruns} if subruns else whole

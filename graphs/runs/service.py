@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from langchain_core.callbacks.base import Callbacks
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import RunControl
 from langgraph.types import Command, StateSnapshot
@@ -25,6 +25,7 @@ from sleuth.graphs.core.context import Budget, Context, Services
 from sleuth.graphs.core.events import Event, parse_event
 from sleuth.graphs.core.state import SCHEMA_VERSION
 from sleuth.graphs.core.wall_clock import seconds_at, with_clock
+from sleuth.graphs.evidence.answer_text import with_footnotes
 from sleuth.graphs.evidence.check import require_checker
 from sleuth.graphs.persistence.sqlite_checkpoints import advance_clock
 from sleuth.graphs.persistence.store import Store
@@ -84,6 +85,7 @@ class RunService:
         with_collection: bool = False,
         where: str = "",
         origin: Origin | None = None,
+        after: Answer | None = None,
     ) -> str:
         """Store a new run, the next message of a chat, or the reply to a waiting run, without running it.
 
@@ -93,6 +95,7 @@ class RunService:
             with_collection: search the collection in addition to the pages.
             where: a filter of the documents that are searched, see `parse_filter`; a chat keeps that of its first
                 message.
+            after: the answer that the first message of a chat follows up on: the chat begins with it and its question.
 
         Returns:
             The thread.
@@ -107,7 +110,7 @@ class RunService:
         kind, id = runnable(method_name), thread or uuid.uuid4().hex[:12]
         if await self.store.threads.exists(id):
             known = await self.store.threads.find(id)
-            if known is None or known.method != method_name:
+            if known is None or known.method != method_name or after:
                 raise _already_used(id)
             chosen = {**known.options.values, **(values or {})}
             await self.add_turn(known, checked, values=chosen, budget=budget or Budget())
@@ -119,7 +122,8 @@ class RunService:
             require_checker(self.services.checker)
         more: dict[str, Any] = {"hop": origin.hop} if origin and origin.hop else {}
         more |= {"where": where.strip()} if parse_filter(where).terms else {}
-        more |= {"turn": Turn(text=checked, at="")} if method_name == CHAT.name else {}
+        if method_name == CHAT.name:
+            more["turn"] = Turn(text=checked, at="", **({"earlier": _exchange(after)} if after else {}))
         options = StoredOptions(
             values=values or {},
             profile=profile,
@@ -470,6 +474,12 @@ def unknown_checkpoint(id: str, known: list[str]) -> UnknownName:
     return UnknownName("checkpoint", id, known, "`sleuth runs history` shows them, by id, step and node.")
 
 
+def _exchange(answer: Answer) -> tuple[str, str]:
+    """Return a question and its answer with footnotes, as messages of a chat."""
+    verdict = Verdict(status=answer.status, text=answer.text, citations=answer.citations)
+    return answer.question, with_footnotes(verdict).text
+
+
 def _already_used(id: str) -> UsageError:
     return UsageError(f"Thread {id} was used already: `sleuth resume {id}` resumes it, `runs fork` branches from it.")
 
@@ -491,7 +501,11 @@ def _input_for(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command
         return {"question": thread.question}
     # Sending it twice is harmless.
     id = turn.id or str(uuid.uuid5(uuid.NAMESPACE_OID, f"{thread.id}/{turn.at}"))
-    return {"messages": [HumanMessage(turn.text, id=id)]}
+    message = HumanMessage(turn.text, id=id)
+    if turn.earlier is None:
+        return {"messages": [message]}
+    question, answer = turn.earlier
+    return {"messages": [HumanMessage(question, id=f"{id} question"), AIMessage(answer, id=f"{id} answer"), message]}
 
 
 def _is_unfinished(thread: Thread, state: StateSnapshot) -> bool:

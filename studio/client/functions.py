@@ -25,12 +25,13 @@ from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.history import CheckpointView, fork_run, list_checkpoints
 from sleuth.graphs.runs.service import RunService
+from sleuth.studio.client.opening import open_collection
 from sleuth.studio.client.sleuth import DEFAULT_METHOD, RunOptions, open_sleuth
 from sleuth.tools.collection import Collection
 from sleuth.tools.search import Mode, Query, find_mode
 from sleuth.tools.search.vectors.embedder import LangChainEmbedder
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import Listed, LockMode, hold
+from sleuth.tools.storage import Listed
 from sleuth.tools.types import Hit
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ async def search(
     Raises:
         UsageError: the question or the collection is empty, or the filter cannot be parsed.
     """
-    async with _open_collection(settings, "shared") as collection:
+    async with open_collection(await _or_default(settings), "shared", command="sleuth") as collection:
         return await collection.search(Query(text=query, k=k, mode=find_mode(mode), where=where))
 
 
@@ -158,7 +159,7 @@ async def delete(*ids: str, settings: Settings | None = None) -> int:
         UnknownName: a document does not exist; none is deleted.
         StoreBusy: another process uses the store.
     """
-    async with _open_collection(settings, "exclusive") as collection:
+    async with open_collection(await _or_default(settings), "exclusive", command="sleuth") as collection:
         return await collection.delete(ids)
 
 
@@ -210,13 +211,3 @@ async def _or_default(settings: Settings | None) -> Settings:
 async def _open_runs(settings: Settings | None) -> AsyncIterator[RunService]:
     async with open_store(await _or_default(settings)) as store:
         yield RunService(store)
-
-
-@asynccontextmanager
-async def _open_collection(settings: Settings | None, mode: LockMode) -> AsyncIterator[Collection]:
-    settings = await _or_default(settings)
-    async with (
-        hold(settings.home, mode, command="sleuth", wait=settings.wait),
-        await Collection.open(settings) as collection,
-    ):
-        yield collection

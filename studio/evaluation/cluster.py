@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import cycle
-from typing import Any, cast
 
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.store import open_store
@@ -92,11 +91,11 @@ async def open_cluster(
 
     async def run(job: Job) -> Result:
         try:
-            found: dict[str, Any] = await next(turns).run.remote(job)
+            found: Result | dict[str, str] = await next(turns).run.remote(job)
         except ray.exceptions.RayError as error:
             raise cluster_failed(error) from error
-        if "failure" not in found:
-            return cast("Result", found)
+        if isinstance(found, Result):
+            return found
         kind = ModelUnavailable if found["failure"] == "model" else StoreError
         raise kind(f"A worker of the Ray cluster: {found['reason']}")
 

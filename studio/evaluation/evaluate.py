@@ -186,7 +186,7 @@ async def _methods(
     jobs = make_jobs(
         wanted.systems, questions, await asyncio.to_thread(name_of_runs, wanted.out) if settings.ray else ""
     )
-    spent = [kept["cost"] for kept in by_thread.values()]
+    spent = [kept.cost for kept in by_thread.values()]
     tokens = sum(cost["prompt_tokens"] + cost["completion_tokens"] for cost in spent)
     budget = EvaluationBudget(limits=wanted.budget, calls=sum(cost["calls"] for cost in spent), tokens=tokens)
     known = await read_gold(collection, questions)
@@ -213,7 +213,7 @@ async def _methods(
         made = [by_thread[job.thread] for job in jobs if job.thread in by_thread]
         if models.judge and wanted.judge:
             ended = await judge_all(models.judge, results, made, by_key, at_once=settings.concurrency) or ended
-            made = [by_thread[result["thread"]] for result in made]
+            made = [by_thread[result.thread] for result in made]
     return models.names, methods_result(wanted.systems, questions, made, ended=ended, seed=wanted.seed)
 
 

@@ -59,7 +59,7 @@ def _ids_in(path: Path) -> set[str]:
     if not path.exists():
         return set()
     try:
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        rows = [json.loads(line) for line in path.read_bytes().splitlines() if line.strip()]
         return {str(row["id"]) for row in rows}
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UsageError(f"{path} is not a file of questions with ids: {error}. Choose another with --out.") from None

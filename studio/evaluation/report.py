@@ -21,12 +21,12 @@ from sleuth.studio.evaluation.results import (
     EVIDENCE,
     METRICS,
     QUALITY,
-    read_scores,
+    RESULTS,
 )
 from sleuth.studio.evaluation.retrieval import COMPARED as SEARCH_COMPARED
+from sleuth.studio.evaluation.retrieval import FOUND
 from sleuth.studio.evaluation.retrieval import METRICS as SEARCH_METRICS
-from sleuth.studio.evaluation.retrieval import read_found
-from sleuth.studio.evaluation.run_folder import PLAN, REPORT, read_json, write
+from sleuth.studio.evaluation.run_folder import PLAN, REPORT, read_json, read_lines, write
 from sleuth.studio.evaluation.scoring import (
     LEVEL,
     RESAMPLES,
@@ -35,6 +35,7 @@ from sleuth.studio.evaluation.scoring import (
     SystemScores,
     difference,
     paired,
+    scores_by,
 )
 from sleuth.tools.errors import UsageError
 from sleuth.tools.text import markdown_table
@@ -301,7 +302,8 @@ def compare(a: Path, b: Path) -> dict[str, Any]:
     """
     plans = [read_json(folder / PLAN) for folder in (a, b)]
     reports = [read_json(folder / REPORT) for folder in (a, b)]
-    runs, searches = [read_scores(folder) for folder in (a, b)], [read_found(folder) for folder in (a, b)]
+    runs = [scores_by("system", read_lines(folder / RESULTS)) for folder in (a, b)]
+    searches = [scores_by("mode", read_lines(folder / FOUND)) for folder in (a, b)]
     seed = int(reports[0]["seed"])
     found = [*_comparisons(runs, COMPARED, seed), *_comparisons(searches, SEARCH_COMPARED, seed)]
     if not found:

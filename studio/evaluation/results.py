@@ -5,21 +5,18 @@ The stored runs are the source of truth: a lost line is created again from its r
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from typing_extensions import TypedDict
-
-from sleuth.graphs.core.answer import Cost, Support
+from sleuth.graphs.core.answer import Cost, Support, total_cost
 from sleuth.studio.evaluation.data import GoldQuestion, System
 from sleuth.studio.evaluation.run_folder import append_line, read_lines
 from sleuth.studio.evaluation.scoring import (
     Scores,
-    SystemScores,
     answer_scores,
     citation_scores,
     cost_scores,
-    scores_by,
     shown_recall,
     summarise,
 )
@@ -70,11 +67,13 @@ FAILURES = 5
 """Of each system, to read."""
 
 
-class Result(TypedDict):
-    """One run's outcome; `cited` has the ids of each cited passage and its document, `shown` are gold ids.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Result:
+    """One run's outcome, and a line of `results.jsonl`.
 
-    `seconds` is the run's wall-clock time, None for simulated runs. `quoted`: a citation contains the answer.
-    `checked`: what the evidence checker gives. `judged`: a judge model's opinion.
+    `cited` has the ids of each cited passage and its document, `shown` are gold ids. `seconds` is the run's
+    wall-clock time, None for simulated runs. `quoted`: a citation contains the answer. `checked`: what the evidence
+    checker gives. `judged`: a judge model's opinion.
 
     A failed run has the status "failed" and its error in `problem`; it counts as a wrong answer until the same command
     has retried it.
@@ -84,18 +83,33 @@ class Result(TypedDict):
     system: str
     question: str
     status: str
-    text: str
-    cited: list[list[str]]
-    quoted: float | None
-    checked: Support | None
-    shown: list[str]
-    cost: Cost
-    seconds: float | None
-    warnings: int
-    problem: str
+    text: str = ""
+    cited: Sequence[Sequence[str]] = ()
+    quoted: float | None = None
+    checked: Support | None = None
+    shown: Sequence[str] = ()
+    cost: Cost = field(default_factory=lambda: total_cost({}))
+    seconds: float | None = None
+    warnings: int = 0
+    problem: str = ""
     simulated: bool
-    judged: bool | None
-    scores: dict[str, float | None]
+    judged: bool | None = None
+    scores: Mapping[str, float | None] = field(default_factory=dict)
+
+    def scored(self, question: GoldQuestion) -> "Result":
+        """Return the result with every metric."""
+        answered, checked = self.status == "answered", self.checked
+        scores = {
+            **answer_scores(self.status, self.text, question.answers, self.judged),
+            **citation_scores(self.cited, question.gold, answered=answered),
+            "quoted": self.quoted if answered else None,
+            "faithfulness": checked["score"] if checked else None,
+            "answerability": checked["answerable"] if checked else None,
+            **shown_recall(self.shown, question.gold),
+            **(cost_scores(self.cost) if self.status != "failed" else {}),
+            "seconds": self.seconds,
+        }
+        return replace(self, scores=scores)
 
 
 class Results:
@@ -103,33 +117,13 @@ class Results:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / RESULTS
-        self.by_thread = {line["thread"]: cast("Result", line) for line in read_lines(self._path, repair=True)}
+        self.by_thread = {line["thread"]: Result(**line) for line in read_lines(self._path, repair=True)}
 
     async def add(self, result: Result) -> None:
         """Append a line; a failed run has none, so that it is tried again."""
-        self.by_thread[result["thread"]] = result
-        if result["status"] != "failed":
-            await asyncio.to_thread(append_line, self._path, result)
-
-
-def read_scores(folder: Path) -> dict[str, SystemScores]:
-    """Return the scores of an evaluation's runs by system and question; empty where it made none."""
-    return scores_by("system", read_lines(folder / RESULTS))
-
-
-def scores(result: Result, question: GoldQuestion) -> dict[str, float | None]:
-    """Return every metric of one run."""
-    answered, checked = result["status"] == "answered", result["checked"]
-    return {
-        **answer_scores(result["status"], result["text"], question.answers, result["judged"]),
-        **citation_scores(result["cited"], question.gold, answered=answered),
-        "quoted": result["quoted"] if answered else None,
-        "faithfulness": checked["score"] if checked else None,
-        "answerability": checked["answerable"] if checked else None,
-        **shown_recall(result["shown"], question.gold),
-        **(cost_scores(result["cost"]) if result["status"] != "failed" else {}),
-        "seconds": result["seconds"],
-    }
+        self.by_thread[result.thread] = result
+        if result.status != "failed":
+            await asyncio.to_thread(append_line, self._path, asdict(result))
 
 
 def methods_result(
@@ -139,18 +133,16 @@ def methods_result(
 
     `ended` is the reason for an early end, `failures` are a few wrong answers of each system, `answers` all answers.
     """
-    by_place = {(result["system"], result["question"]): result for result in results}
+    by_place = {(result.system, result.question): result for result in results}
     whole = [each for each in questions if all((system.name, each.key) in by_place for system in systems)]
     kept = {
         system.name: {question.key: by_place[system.name, question.key] for question in whole} for system in systems
     }
-    table: Scores = {
-        name: {question.key: own[question.key]["scores"] for question in whole} for name, own in kept.items()
-    }
+    table: Scores = {name: {question.key: own[question.key].scores for question in whole} for name, own in kept.items()}
     return {
         "systems": [system.record() for system in systems],
         "runs": len(by_place),
-        "failed": sum(result["status"] == "failed" for result in by_place.values()),
+        "failed": sum(result.status == "failed" for result in by_place.values()),
         "unfinished": len(systems) * len(questions) - len(by_place),
         "ended": ended,
         "summary": summarise(table, whole, list(METRICS), compared=COMPARED, seed=seed),
@@ -165,7 +157,7 @@ NODE_COSTS = ("calls", "prompt_tokens", "completion_tokens", "model_seconds")
 
 def node_means(results: Iterable[Result]) -> dict[str, dict[str, float]]:
     """Return cost by node, in the mean over the runs that have ended well."""
-    ended = [result["cost"]["nodes"] for result in results if result["status"] != "failed"]
+    ended = [result.cost["nodes"] for result in results if result.status != "failed"]
     means: dict[str, dict[str, float]] = {}
     for nodes in ended:
         for name, cost in nodes.items():
@@ -179,24 +171,24 @@ def _failures(own: Mapping[str, Result], questions: Sequence[GoldQuestion]) -> l
     """Return the worst first: failed runs, then wrong answers although all gold was shown, then the others."""
 
     def badness(question: GoldQuestion) -> tuple[bool, float, float]:
-        line = own[question.key]["scores"]
-        return (own[question.key]["status"] != "failed", -(line.get("shown") or 0), line.get("f1") or 0)
+        line = own[question.key].scores
+        return (own[question.key].status != "failed", -(line.get("shown") or 0), line.get("f1") or 0)
 
-    wrong = [each for each in questions if each.answers and not own[each.key]["scores"].get("em")]
+    wrong = [each for each in questions if each.answers and not own[each.key].scores.get("em")]
     return [_answer(question, own[question.key]) for question in sorted(wrong, key=badness)[:FAILURES]]
 
 
 def _answer(question: GoldQuestion, result: Result) -> dict[str, Any]:
     """Return a question with its answer and the right ones, and how to look into its run."""
     return {
-        "system": result["system"],
+        "system": result.system,
         "question": question.key,
         "asked": question.question,
         "expected": list(question.answers),
-        "status": result["status"],
-        "said": result["text"],
-        "gold_shown": f"{len(result['shown'])} of {len(question.gold)}" if question.gold else "–",
-        "thread": result["thread"],
-        "problem": result["problem"],
-        "f1": result["scores"].get("f1"),
+        "status": result.status,
+        "said": result.text,
+        "gold_shown": f"{len(result.shown)} of {len(question.gold)}" if question.gold else "–",
+        "thread": result.thread,
+        "problem": result.problem,
+        "f1": result.scores.get("f1"),
     }

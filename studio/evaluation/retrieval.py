@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from sleuth.studio.evaluation.data import GoldQuestion
-from sleuth.studio.evaluation.run_folder import read_lines, write_lines
-from sleuth.studio.evaluation.scoring import SystemScores, scores_by, summarise
+from sleuth.studio.evaluation.run_folder import write_lines
+from sleuth.studio.evaluation.scoring import scores_by, summarise
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search import Mode, Query
@@ -90,11 +90,6 @@ async def _timed_search(collection: Collection, mode: Mode, text: str) -> tuple[
     began = time.perf_counter()
     hits = await collection.search(Query(text=text, k=max(DEPTHS), mode=mode))
     return time.perf_counter() - began, hits
-
-
-def read_found(folder: Path) -> dict[str, SystemScores]:
-    """Return the scores of an evaluation's searches by mode and question; empty where it made none."""
-    return scores_by("mode", read_lines(folder / FOUND))
 
 
 def recall(hits: Sequence[Hit], gold: Sequence[str]) -> dict[str, float]:

@@ -3,16 +3,16 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sleuth import prompts
 from sleuth.agents.model import Model, Request
 from sleuth.agents.model_calls.caller import render_messages
 from sleuth.agents.model_calls.output_parsing import Unparsable, parse
 from sleuth.agents.roles.judging import CORRECT, JUDGE, JudgeInput
-from sleuth.graphs.core.answer import Cost
 from sleuth.graphs.evidence.check import support_of_run
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.persistence.tables import LONGEST_NAME
@@ -22,7 +22,7 @@ from sleuth.studio.client.sleuth import last_answer
 from sleuth.studio.evaluation.data import GoldQuestion, System
 from sleuth.studio.evaluation.gold import KnownGold
 from sleuth.studio.evaluation.models import BudgetSpent, ServicesFor
-from sleuth.studio.evaluation.results import Result, Results, scores
+from sleuth.studio.evaluation.results import Result, Results
 from sleuth.studio.evaluation.scoring import first_words, quoted
 from sleuth.tools.errors import ModelUnavailable, SleuthError
 
@@ -95,6 +95,13 @@ class JobRunner:
             BudgetSpent: the evaluation's budget has no room for the next call.
             ModelUnavailable: no model server answers.
         """
+        result = partial(
+            Result,
+            thread=job.thread,
+            system=job.system.name,
+            question=job.question.key,
+            simulated=self.simulated,
+        )
         services = await self.services_for(job.question)
         runs, archive = RunService(self.store, services), self.store.archive
         try:
@@ -103,23 +110,23 @@ class JobRunner:
         except (BudgetSpent, ModelUnavailable):
             raise
         except SleuthError as error:
-            return await self._scored(job, {"status": "failed", "problem": str(error)})
+            return result(status="failed", problem=str(error)).scored(job.question)
         thread = await self.store.threads.get(job.thread)
         state = (await runs.graph(thread).aget_state(runs.config(thread))).values
         sent = await archive.load(list(dict.fromkeys(call["prompt"] for call in state["calls"].values())))
         cited = {each["passage"]: each["document"] for each in answer.citations if each["document"]}
-        found = {
-            "status": answer.status,
-            "text": answer.text,
-            "cited": [[passage, document] for passage, document in cited.items()],
-            "quoted": quoted(answer.text, [each["quote"] for each in answer.citations]),
-            "checked": await support_of_run(services.checker, state, archive) if services.checker else None,
-            "shown": await asyncio.to_thread(self.known.shown, job.question, sent),
-            "cost": answer.cost,
-            "seconds": None if self.simulated else answer.seconds,
-            "warnings": len(answer.warnings),
-        }
-        return await self._scored(job, found)
+        ended = result(
+            status=answer.status,
+            text=answer.text,
+            cited=[[passage, document] for passage, document in cited.items()],
+            quoted=quoted(answer.text, [each["quote"] for each in answer.citations]),
+            checked=await support_of_run(services.checker, state, archive) if services.checker else None,
+            shown=await asyncio.to_thread(self.known.shown, job.question, sent),
+            cost=answer.cost,
+            seconds=None if self.simulated else answer.seconds,
+            warnings=len(answer.warnings),
+        )
+        return await asyncio.to_thread(ended.scored, job.question)
 
     async def _prepare(self, runs: RunService, job: Job) -> None:
         """Create the run; delete and restart an interrupted simulated one, whose model's cache is lost."""
@@ -140,30 +147,6 @@ class JobRunner:
             pages=await self.known.pages(question),
         )
 
-    async def _scored(self, job: Job, found: dict[str, Any]) -> Result:
-        """Return a result with what was found and its scores."""
-        empty = Result(
-            thread=job.thread,
-            system=job.system.name,
-            question=job.question.key,
-            status="",
-            text="",
-            cited=[],
-            quoted=None,
-            checked=None,
-            shown=[],
-            cost=Cost(calls=0, prompt_tokens=0, cached_tokens=0, completion_tokens=0, model_seconds=0.0, nodes={}),
-            seconds=None,
-            warnings=0,
-            problem="",
-            simulated=self.simulated,
-            judged=None,
-            scores={},
-        )
-        result = Result(**{**empty, **found})  # type: ignore[typeddict-item]  # fields of a result
-        result["scores"] = await asyncio.to_thread(scores, result, job.question)
-        return result
-
 
 async def judge_all(
     model: Model, results: Results, chosen: Iterable[Result], questions: Mapping[str, GoldQuestion], *, at_once: int
@@ -177,23 +160,21 @@ async def judge_all(
     await prompts.read()
 
     async def work(result: Result) -> None:
-        question = questions[result["question"]]
+        question = questions[result.question]
         judged = await _opinion(model, result, question) if question.answers else None
         if judged is not None:
-            fresh = Result(**{**result, "judged": judged})
-            fresh["scores"] = scores(fresh, question)
-            await results.add(fresh)
+            await results.add(replace(result, judged=judged).scored(question))
 
-    unjudged = [each for each in chosen if each["judged"] is None and each["status"] != "failed"]
+    unjudged = [each for each in chosen if each.judged is None and each.status != "failed"]
     return await process(unjudged, work, at_once)
 
 
 async def _opinion(model: Model, result: Result, question: GoldQuestion) -> bool | None:
-    if result["status"] != "answered" or "" in question.answers:
-        return bool(result["scores"]["em"])
-    given = JudgeInput(question=question.question, answers=question.answers, said=first_words(result["text"]))
+    if result.status != "answered" or "" in question.answers:
+        return bool(result.scores["em"])
+    given = JudgeInput(question=question.question, answers=question.answers, said=first_words(result.text))
     request = Request(
-        call_id=f"judge-{result['thread']}",
+        call_id=f"judge-{result.thread}",
         role=JUDGE.name,
         prompt=JUDGE.prompt,
         messages=render_messages(JUDGE, given),

@@ -12,17 +12,16 @@ from fastapi import Depends, FastAPI, Request
 
 from sleuth.agents.formatting import Turn
 from sleuth.graphs.chat.question_rewriting import RewrittenQuestion, rewrite_question
+from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.store import Store, open_store
-from sleuth.graphs.persistence.threads import FollowUp, Thread, Threads
+from sleuth.graphs.persistence.threads import Thread, Threads
 from sleuth.graphs.runs.pruning import remove_runs
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.server.ingestion import IngestionWorker, Uploads
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.middleware.limits import Quota
-from sleuth.studio.server.runs.conversations import adopt_follow_ups
 from sleuth.studio.server.runs.event_log import Event, EventLog
-from sleuth.studio.server.runs.examples import ExampleQuestions
 from sleuth.studio.server.runs.worker import RunWorker
 from sleuth.studio.server.telemetry.metrics import Telemetry
 from sleuth.studio.server.telemetry.readiness import ReadinessProbe
@@ -50,7 +49,6 @@ class ServerState:
         uploads = Uploads(engine, self.settings.home / "uploads")
         self.ingestion = IngestionWorker(tenants, self.home_lock, uploads, telemetry)
         self.readiness = ReadinessProbe(self.settings, engine)
-        self.examples = ExampleQuestions(tenants, self.quota)
 
     def is_operator(self, owner: str) -> bool:
         """Return whether an owner may see what belongs to others."""
@@ -59,7 +57,6 @@ class ServerState:
     async def close(self) -> None:
         """Interrupt all work and end its streams; the next start resumes the work."""
         await self.ingestion.close()
-        await self.examples.close()
         await self.run_worker.close()
 
 
@@ -75,7 +72,6 @@ async def open_server_state(
         server = await asyncio.to_thread(ServerState, tenants, telemetry)
         await server.ingestion.recover()
         await server.log.remove_orphans()
-        await adopt_follow_ups(store.engine)
         await stack.enter_async_context(_background_task(_complete_results(store)))
         await stack.enter_async_context(_background_task(server.run_worker.watch()))
         stack.push_async_callback(server.close)
@@ -183,14 +179,11 @@ class Access:
         budget: Budget,
         where: str = "",
         thread: str | None = None,
-        follow_up: FollowUp | None = None,
+        after: Answer | None = None,
     ) -> str:
         """Start a background run and return its thread; raise UsageError for an invalid question or setting."""
-        options: dict[str, Any] = {"values": values, "budget": budget, "where": where, "thread": thread}
+        options: dict[str, Any] = {"values": values, "budget": budget, "where": where, "thread": thread, "after": after}
         id = await self.runs.start(question, method, profile=self.server.settings.profile, **options)
-        if follow_up:
-            stored = (await self.runs.store.threads.get(id)).options
-            await self.runs.store.threads.set_options(id, stored.model_copy(update={"follow_up": follow_up}))
         await self.server.run_worker.start(self.owner, id)
         return id
 

@@ -1,18 +1,16 @@
-"""Simulated roles that judge answers or classify questions, and their log-probabilities."""
+"""Simulated roles that judge answers, and their log-probabilities."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sleuth.agents.model import Sampling, TokenLogprob
 from sleuth.agents.roles import judging
-from sleuth.agents.roles.conversation import Intent
 from sleuth.graphs.evidence.outcomes import stated_answer
 from sleuth.studio.simulation.answering import find_answer
 from sleuth.studio.simulation.gold import WHOLE
-from sleuth.studio.simulation.planning import conversation_of, names_all
 from sleuth.studio.simulation.request_view import RequestView
-from sleuth.studio.simulation.wording import content_words, mentions
+from sleuth.studio.simulation.wording import mentions
 from sleuth.tools.text import comparison_key
 
 
@@ -134,24 +132,3 @@ def verify(view: RequestView) -> SimulatedReply:
         perplexity = parameters.unsupported_perplexity * math.exp(rng.gauss(0, parameters.unsupported_spread))
     text = view.guess(view.question) if value is None else value
     return SimulatedReply(text=text, perplexity=max(1.01, perplexity))
-
-
-def judge(view: RequestView) -> str:
-    """JUDGE: correct if the answer is one of the references, verbatim; simulated without errors."""
-    right = {comparison_key(answer).strip(" .") for answer in view.given["answers"]}
-    return "correct" if comparison_key(str(view.given["said"])).strip(" .") in right else "incorrect"
-
-
-def label(view: RequestView, right: str, choices: Sequence[str]) -> str:
-    """Return the right label, or one of the others if the role errs."""
-    others = [choice for choice in choices if choice != right]
-    return view.rng("other").choice(others) if view.errs("misfiled") else right
-
-
-def intent(view: RequestView) -> Intent:
-    """Return the kind of message by the names of the gold's question in it and in the conversation."""
-    if not content_words(view.question) & content_words(view.gold.question):
-        return "small talk"
-    if names_all(view, view.question):
-        return "question"
-    return "follow-up" if names_all(view, conversation_of(view)) else "ambiguous"

@@ -1,4 +1,4 @@
-"""A model for evaluation without a server: it plays every role from a question's gold, with configurable errors.
+"""A model for evaluation without a server: it plays a method's roles from a question's gold, with configurable errors.
 
 Its replies are labelled: `Reply.model` is "simulated". It never waits; seconds are virtual.
 """
@@ -10,16 +10,14 @@ from operator import attrgetter
 from sleuth.agents.model import Message, Reply, Request, Usage
 from sleuth.agents.role import Output
 from sleuth.agents.roles import hybrid, reading, reasoning
-from sleuth.agents.roles.conversation import INTENTS, SmallTalk
 from sleuth.agents.roles.judging import CHANGING, STATIC
 from sleuth.agents.roles.planning import NO_RETRIEVAL, SUBQ
 from sleuth.studio.simulation import answering, judging, planning
 from sleuth.studio.simulation.answering import answer_as, answer_or_admit, find_answer, recall_as, wrong_answer
 from sleuth.studio.simulation.gold import Gold
-from sleuth.studio.simulation.judging import SimulatedReply, label
+from sleuth.studio.simulation.judging import SimulatedReply
 from sleuth.studio.simulation.parameters import Simulation
 from sleuth.studio.simulation.request_view import RequestView
-from sleuth.tools.sources.question_attributes import DOMAINS
 
 NAME = "simulated"
 
@@ -83,18 +81,13 @@ HANDLERS: dict[str, Callable[[RequestView], SimulatedReply | Output | str]] = {
     "reviewer/review_step": partial(judging.review, looks_back=False),
     **dict.fromkeys(judging.YES_OR_NO, judging.yes_or_no),
     "evaluator/asks_all": lambda _: SimulatedReply(text="No", yes=1e-6),
-    "classifier/domain": lambda view: label(view, view.gold.domain or "open", DOMAINS),
-    "classifier/dynamic": lambda view: label(view, CHANGING if view.gold.dynamic else STATIC, (STATIC, CHANGING)),
-    "judge/judge": judging.judge,
+    "classifier/domain": lambda view: view.gold.domain or "open",
+    "classifier/dynamic": lambda view: CHANGING if view.gold.dynamic else STATIC,
     "aggregator/aggregate": answering.aggregate,
     "aggregator/aggregate_in_detail": answering.aggregate,
     "extractor/extract": answering.extract,
     "detective/infer": answering.infer,
     "detective/infer_all": answering.infer,
-    "router/route": lambda view: label(view, judging.intent(view), INTENTS),
-    "rewriter/rewrite": planning.rewrite_message,
-    "host/reply": lambda _: SmallTalk(),
-    "host/ask_back": planning.ask_back,
 }
 """Handlers by prompt, which return an object or a text. A new role also needs its errors in `parameters.ROLES`."""
 

@@ -15,7 +15,6 @@ ERRORS: dict[str, str] = {
     "guessed": "an answer is made up if the sources do not contain it",
     "flattering": "a review passes a draft that it should not",
     "overconfident": "a judgement is a sure yes without support",
-    "misfiled": "a question gets a wrong label",
 }
 """The kinds of errors; `ROLES` lists those of each role."""
 
@@ -41,7 +40,6 @@ ROLES: dict[str, tuple[str, ...]] = {
     "reviewer": ("missed", "flattering"),
     "verifier": ("missed", "overconfident"),
     "evaluator": ("missed", "overconfident"),
-    "judge": (),
     "calculator": (),
     "recaller": (),
     "querier": ("missed",),
@@ -49,12 +47,9 @@ ROLES: dict[str, tuple[str, ...]] = {
     "summariser": ("missed", "invented"),
     "actor": ("wrong-question", "missed", "invented"),
     "searcher": ("wrong-question", "missed", "invented"),
-    "classifier": ("misfiled",),
-    "router": ("misfiled",),
-    "rewriter": ("wrong-question",),
-    "host": (),
+    "classifier": (),
 }
-"""The errors of each role."""
+"""The errors of each role that a method asks."""
 
 
 class Simulation(BaseModel):

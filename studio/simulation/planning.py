@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from sleuth.agents.role import Output
-from sleuth.agents.roles import conversation, hybrid, planning, reading, reasoning
+from sleuth.agents.roles import hybrid, planning, reading, reasoning
 from sleuth.agents.roles.searching import TAGS, Format
 from sleuth.studio.simulation.answering import fact_numbers, find_answer
 from sleuth.studio.simulation.gold import WHOLE
@@ -12,7 +12,6 @@ from sleuth.studio.simulation.wording import (
     describe,
     fill_references,
     find_names,
-    mentions,
     shorten,
 )
 from sleuth.tools.text import comparison_key
@@ -259,31 +258,3 @@ def choose_calls(view: RequestView) -> Output:
         hybrid.Argument(name="entity", value=name) for name in names_in(view, view.question, hybrid.MAX_ENTITIES, 120)
     ]
     return hybrid.Calls(calls=[hybrid.Call(function="open_get_entity", arguments=[each]) for each in wanted])
-
-
-# Chats: the user wants an answer to the gold's question
-
-
-def rewrite_message(view: RequestView) -> Output:
-    """REWRITE: the gold's question if the conversation contains its names; otherwise the message unchanged."""
-    if view.errs("wrong-question"):
-        return conversation.Rewritten(question=off_course(view))
-    question = view.gold.question if names_all(view, conversation_of(view)) else view.question
-    return conversation.Rewritten(question=question[:500])
-
-
-def ask_back(view: RequestView) -> Output:
-    """ASK_BACK: offer the names in the gold's question."""
-    return conversation.AskedBack(
-        question="What do you mean?", options=[name[:120] for name in find_names(view.gold.question)][:4]
-    )
-
-
-def conversation_of(view: RequestView) -> str:
-    """Return the texts of all turns and the last message."""
-    return " ".join([*(turn["text"] for turn in view.given["turns"]), view.question])
-
-
-def names_all(view: RequestView, text: str) -> bool:
-    """Return whether a text has the names in the gold's question."""
-    return all(mentions(text, name) for name in find_names(view.gold.question))

@@ -19,6 +19,7 @@ from sleuth.studio.model_server.flags import (
     MARKER,
     ServeOptions,
     count_cores,
+    fastest_dtype,
     serve_command,
     serve_environment,
 )
@@ -45,6 +46,21 @@ def test_command_carries_every_option() -> None:
     assert {flag: value_after(command, flag) for flag in given} == given
     assert "--enforce-eager" in command
     assert "--enforce-eager" not in serve_command(replace(options, eager=False), Path("/models/small"))
+
+
+@pytest.mark.parametrize(
+    ("features", "tiny", "small"),
+    [
+        ("avx2 fma", "float32", "float32"),
+        ("avx2 avx512f avx512_vnni", "float32", "int8"),
+        ("avx512f avx512_vnni avx512_bf16", "bfloat16", "int8"),
+        ("avx_vnni amx_bf16", "bfloat16", "bfloat16"),
+        ("", "float32", "float32"),
+    ],
+)
+def test_the_processor_decides_the_type_of_numbers(features: str, tiny: str, small: str) -> None:
+    assert fastest_dtype("tiny", features.split()) == tiny
+    assert fastest_dtype("small", features.split()) == small
 
 
 def test_threads_default_to_physical_cores() -> None:

@@ -38,7 +38,7 @@ def test_pools_are_what_search_finds_with_the_gold_marked(tmp_path: Path) -> Non
 
 
 def test_a_broken_line_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"train\.jsonl, line 2 is not a training question"):
+    with pytest.raises(UsageError, match=r"train\.jsonl, line 2 cannot be used"):
         read_training([write_rows(tmp_path / "train.jsonl", line("1", FERRY), {"question": "?"})])
     with pytest.raises(UsageError, match="cannot be read"):
         read_training([tmp_path / "none.jsonl"])

@@ -17,7 +17,6 @@ from sleuth.tools.search.retriever import Query
 from sleuth.tools.types import Hit, Passage
 from training.roles.data.examples import (
     METHODS,
-    RunLog,
     SimulatedRun,
     Which,
     plan_runs,
@@ -70,7 +69,7 @@ def test_files_become_one_corpus_and_questions_with_their_gold(known: TrainingSe
 
 
 def test_a_line_that_is_no_question_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"train\.jsonl, line 1 is not a training question"):
+    with pytest.raises(UsageError, match=r"train\.jsonl, line 1 cannot be used"):
         read([write_rows(tmp_path / "train.jsonl", {"id": "1", "question": "?"})])
 
 
@@ -169,15 +168,3 @@ async def test_draft_without_evidence_is_a_guess_that_fails_review(silent: Train
     learned = by_prompt(await played(silent, "par-rag", at=1))
     assert "drafter/draft" not in learned
     assert {review["status"] for review in learned["reviewer/review"]} == {"UNCONFIDENT"}
-
-
-def test_interrupted_log_resumes_after_its_last_whole_line(tmp_path: Path) -> None:
-    diary = RunLog(tmp_path / "played.jsonl")
-    for name in ("a", "b"):
-        diary.write(name, [example("reader/read", name)])
-    cut_off = (tmp_path / "played.jsonl").read_text()[:-9]
-    (tmp_path / "played.jsonl").write_text(cut_off)
-    again = RunLog(tmp_path / "played.jsonl")
-    assert list(again.plays) == ["a"]
-    again.write("b", [])
-    assert list(RunLog(tmp_path / "played.jsonl").plays) == ["a", "b"]

@@ -8,6 +8,7 @@ import pytest
 
 from sleuth.studio.evaluation.run_folder import write_lines
 from sleuth.tools.errors import UsageError
+from training.pools import lines
 from training.roles.data.mix import (
     LONGEST,
     MOST,
@@ -18,7 +19,6 @@ from training.roles.data.mix import (
     balance,
     main,
     mix_examples,
-    read_all,
     tokens,
 )
 from training.roles.data.teacher import Example
@@ -61,9 +61,9 @@ def test_files_are_mixed_into_one(tmp_path: Path) -> None:
     for at, file in enumerate(files):
         write_lines(file, (asdict(example("reader/read", number)) for number in range(at, at + 3)))
     main(files, out=tmp_path / "mixed.jsonl", tokens=1e6)
-    assert sorted(int(each.messages[0]["content"]) for each in read_all(tmp_path / "mixed.jsonl")) == [0, 1, 2, 3]
+    assert sorted(int(each.messages[0]["content"]) for each in lines(tmp_path / "mixed.jsonl", Example)) == [0, 1, 2, 3]
     files[0].write_text('{"question": 1}\n')
-    with pytest.raises(UsageError, match=r"a\.jsonl cannot be read"):
+    with pytest.raises(UsageError, match=r"a\.jsonl, line 1 cannot be used"):
         main(files, out=tmp_path / "mixed.jsonl", tokens=1e6)
 
 
@@ -74,7 +74,7 @@ def test_readers_learn_quotes_only_for_yes_and_no_without_quotes(tmp_path: Path)
     other = example("extractor/extract", 3, replies[0])
     write_lines(tmp_path / "all.jsonl", map(asdict, [*found, other]))
     main([tmp_path / "all.jsonl"], out=tmp_path / "mixed.jsonl", tokens=1e6, quotes=False)
-    learned = {each.messages[0]["content"].strip(): each.reply for each in read_all(tmp_path / "mixed.jsonl")}
+    learned = {each.messages[0]["content"].strip(): each.reply for each in lines(tmp_path / "mixed.jsonl", Example)}
     assert learned == {"0": '{"answerable":true,"answer":"Paris","citations":[]}', "1": replies[1], "3": replies[0]}
 
 

@@ -3,7 +3,6 @@
 All methods block: call them in a thread.
 """
 
-import json
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -41,7 +40,6 @@ class Batch:
     entries: list[Entry] = field(default_factory=list)
     sources: dict[str, tuple[Path, str]] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
-    unreadable: list[Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     files: int = 0
     passages: int = 0
@@ -66,47 +64,6 @@ class Batch:
             difference = stored.differences[document.id]
             found[file] = max(found.get(file, difference), difference, key=_DIFFERENCES.index)
         return found
-
-
-class UnreadableFiles:
-    """Files that an ingest could not read, each with its size and time, in a JSON file.
-
-    A synchronization tries them again when they have changed.
-    """
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-
-    def find(self, paths: Iterable[Path]) -> set[Path]:
-        """Return those of the files that could not be read, and have not changed since."""
-        known = self._read()
-        return {path for path in paths if str(path) in known and known[str(path)] == _stamp(path)}
-
-    def update(self, batch: Batch) -> None:
-        """Add the unreadable files of a batch, and remove those that were read."""
-        before = self._read()
-        read = {str(path) for path, _ in batch.sources.values()}
-        after = {path: stamp for path, stamp in before.items() if path not in read}
-        after |= {str(path): _stamp(path) for path in batch.unreadable}
-        if after != before:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            self._file.write_text(json.dumps(after))
-
-    def _read(self) -> dict[str, list[int]]:
-        try:
-            known: dict[str, list[int]] = json.loads(self._file.read_bytes())
-        except (OSError, ValueError):
-            return {}
-        return known
-
-
-def _stamp(path: Path) -> list[int]:
-    """Return the size and the time of the last change; empty for a file that cannot be examined."""
-    try:
-        status = path.stat()
-    except OSError:
-        return []
-    return [status.st_size, status.st_mtime_ns]
 
 
 class BatchReader:
@@ -166,7 +123,6 @@ class BatchReader:
             batch.add(corpus_entry(source=source, line=found))
         elif isinstance(found, DocumentError):
             batch.failures.append(str(found))
-            batch.unreadable += [] if item.member or is_corpus(item.path) else [item.path]
         else:
             document_id = self._free_id(item.document_id, source, found.text, batch)
             former = self._catalogue.sources_of_ids([item.document_id]).get(item.document_id, source)

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sleuth.tools.collection.batch_reader import Batch, BatchReader, UnreadableFiles
+from sleuth.tools.collection.batch_reader import Batch, BatchReader
 from sleuth.tools.collection.folder_diff import FolderDiff, compare_folder
 from sleuth.tools.collection.index_set import IndexSet, OnIndexed
 from sleuth.tools.collection.originals import Originals
@@ -77,8 +77,6 @@ class Collection:
         self._originals = Originals(catalogue, settings.home)
         self._knowledge = NameGraphCache(catalogue, self._indexes.name_vectors_file, embedder)
         self._reader = BatchReader(catalogue, workers, self._analyzer)
-        name = f"{settings.owner}-{settings.collection}.unreadable"
-        self._unreadable = UnreadableFiles(settings.home / "ingest" / name)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -115,6 +113,8 @@ class Collection:
         require_restored(settings.home)
         if settings.latest_only:
             _log.warning("SLEUTH_LATEST_ONLY has no effect: filter the documents with --where.")
+        if not settings.example_questions:
+            _log.warning("SLEUTH_EXAMPLE_QUESTIONS has no effect: the server no longer writes example questions.")
         url = catalogue_url(settings.home, settings.database_url)
         catalogue = Catalogue(url, owner=settings.owner, collection=settings.collection)
         built_with = catalogue.embedder()
@@ -154,7 +154,6 @@ class Collection:
             reader=self._reader,
             loaders=self._settings.loaders,
             home=self._settings.home.absolute(),
-            unreadable=self._unreadable,
         )
 
     async def ingest_files(
@@ -171,7 +170,6 @@ class Collection:
                 stored = await asyncio.to_thread(self._originals.put, batch, self._put)
             else:
                 stored = await self.put(batch.entries)
-            await asyncio.to_thread(self._unreadable.update, batch)
             await asyncio.to_thread(self._reader.start_analysis, batch, stored)
             yield batch, stored
 

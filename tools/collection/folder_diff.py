@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sleuth.tools.collection.batch_reader import BatchReader, UnreadableFiles, is_missing
+from sleuth.tools.collection.batch_reader import BatchReader, is_missing
 from sleuth.tools.documents.corpus import is_corpus
 from sleuth.tools.documents.file_list import Item, find_files, list_files
 from sleuth.tools.documents.formats.archives import ZIP
@@ -17,8 +17,6 @@ from sleuth.tools.documents.resource_limits import is_folder, printable
 from sleuth.tools.errors import UsageError
 from sleuth.tools.storage import Catalogue
 from sleuth.tools.storage.catalogue import Difference
-
-_UNREADABLE = "unreadable, and unchanged since. `sleuth ingest` tries it again and reports the reason."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,7 +27,7 @@ class FolderDiff:
 
     Attributes:
         folder: the folder, as an absolute path.
-        added: files and lines that the collection does not have.
+        added: files and lines that the collection does not have; perhaps some that cannot be read.
         updated: files and lines whose content has changed.
         removed: documents whose file or line no longer exists, by id.
         unchanged: number of equal documents.
@@ -71,7 +69,6 @@ def compare_folder(
     reader: BatchReader,
     loaders: Loaders,
     home: Path,
-    unreadable: UnreadableFiles,
 ) -> FolderDiff:
     """Compare a folder with the documents of a collection by path and content; new files are not read.
 
@@ -82,7 +79,6 @@ def compare_folder(
         reader: Reads the files.
         loaders: Loader class per further file suffix.
         home: SLEUTH_HOME; documents from files below it, which are uploads, are left out.
-        unreadable: The files that an ingest could not read.
 
     Raises:
         UsageError: the folder does not exist, or is a file.
@@ -96,9 +92,6 @@ def compare_folder(
     considered = {source: path for source, path in files.items() if _is_among(path, changed)}
     new = [source for source, path in considered.items() if source not in known and not _must_read(path)]
     read = {source: path for source, path in considered.items() if source not in new}
-    left_out = unreadable.find(files[source] for source in new)
-    failed = [source for source in new if files[source] in left_out]
-    new = [source for source in new if files[source] not in left_out]
     found = _read(list_files([folder], loaders=loaders, only=set(read.values()))[0], catalogue, reader)
     removed = {id_: source for id_, source in stored.items() if _is_removed(id_, source, files, read, found)}
     added, updated = found.ids("added"), found.ids("updated")
@@ -112,7 +105,7 @@ def compare_folder(
         updated=tuple(_name(id_, sources, folder) for id_ in updated),
         removed={id_: _name(id_, sources, folder) for id_ in removed},
         unchanged=len(found.ids("unchanged")),
-        failures=(*found.failures, *(f"{source}: {_UNREADABLE}" for source in failed)),
+        failures=tuple(found.failures),
         paths=frozenset(paths),
     )
 

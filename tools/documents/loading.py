@@ -54,9 +54,7 @@ MAX_FILE_BYTES = 64 * MIB
 MAX_SOURCE_BYTES = 2_000
 """Bytes of the path of a document, with its name in an archive: Postgres indexes no more than 2,700 of a row."""
 LIGHT_BYTES = 256 << 10
-"""Plain text up to this size needs no limits: its time and memory grow with its size alone."""
-MAX_LIGHT_FILES = 32
-"""The first files of this kind are read in this process: a worker process takes a second to start."""
+"""Plain text up to this size is read in this process: its time and memory grow with its size alone."""
 
 Loaders = Mapping[str, str]
 """The loader class of langchain-community for files with a suffix: `{".ipynb": "NotebookLoader"}`."""
@@ -140,30 +138,24 @@ _DOCUMENT = TypeAdapter(LoadedDocument)
 class FileReader:
     """Reader of single files in a worker process: a file that crashes the parser or exceeds a limit only fails itself.
 
-    `close` ends the worker process for good.
+    `stop` ends the worker process until the next file that needs one, `close` for good.
     """
 
     def __init__(self, *, loaders: Loaders = NO_LOADERS, bounds: Bounds = BOUNDS) -> None:
         self._loaders = loaders
         self._bounds = bounds
         self._worker = Worker(f"{__name__}.load_from_json", bounds)
-        self._light_files = 0
         self.close = self._worker.close
-
-    def stop(self) -> None:
-        """End the worker process; the next file that needs one starts another."""
-        self._light_files = 0
-        self._worker.stop()
+        self.stop = self._worker.stop
 
     def read(self, path: Path, member: str = "") -> LoadedDocument:
         """Read one file, or a file in a zip archive.
 
         Raises:
             DocumentError: the file has no text, cannot be parsed or exceeds the bounds.
-            StoreError: the reader is closed.
+            StoreError: the file needs the worker process, and the reader is closed.
         """
-        if not member and self._light_files < MAX_LIGHT_FILES and self._is_light(path):
-            self._light_files += 1
+        if not member and self._is_light(path):
             return load(path, loaders=self._loaders, bounds=self._bounds)
         given = {"path": str(path), "member": member, "loaders": dict(self._loaders)}
         try:

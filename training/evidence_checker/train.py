@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sleuth.studio.cli.app import run_cli
+from sleuth.studio.model_server.flags import cpu_features, has_bfloat16
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.evidence_checker.checker import Floats, Ids
@@ -86,7 +87,7 @@ class Training:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.network = network.to(self.device)
         self.plan = plan
-        self.bfloat16 = self.device.type == "cuda" or "bf16" in _cpu_flags()
+        self.bfloat16 = self.device.type == "cuda" or has_bfloat16(cpu_features())
         kinds: tuple[list[Any], list[Any]] = ([], [])
         for weights in network.parameters():
             kinds[weights.dim() > 1].append(weights)
@@ -150,12 +151,6 @@ class Training:
         self.network.load_state_dict(kept["network"])
         self.optimizer.load_state_dict(kept["optimizer"])
         return progress
-
-
-def _cpu_flags() -> str:
-    """Return the processor's features; empty where the system does not list them."""
-    file = Path("/proc/cpuinfo")
-    return file.read_text(encoding="utf-8") if file.is_file() else ""
 
 
 def steps_of(items: Sequence[Item], layout: Layout, plan: Plan, number: int) -> list[list[list[Row]]]:

@@ -34,7 +34,7 @@ from sleuth.studio.evaluation.scoring import f1
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 from training.evidence_checker import measure
-from training.roles.tuning import read_examples
+from training.roles.tuning.batches import read_examples
 
 ROLES: dict[str, Role[Any, Any]] = {
     role.prompt: role

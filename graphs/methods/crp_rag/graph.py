@@ -270,12 +270,10 @@ async def integrate(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def try_shortcut(state: State, call: Call[Settings]) -> Update:
-    """Retrieve for the question alone if `shortcut` is on or notes were inherited; skip this if a note answers it."""
+    """Retrieve for the question alone if `shortcut` is on or notes were inherited."""
     if not (call.settings.verify and (call.settings.shortcut or state.notes)):
         return {}
-    nodes = reasoning_graph.initial_graph(state.question)
-    known = path_answers.inherited_notes(nodes, state.notes)
-    return {"nodes": mark_final(nodes, known), "wave": [] if known else [SOURCE]}
+    return {"nodes": reasoning_graph.initial_graph(state.question), "wave": [SOURCE]}
 
 
 @node

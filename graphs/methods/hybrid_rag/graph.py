@@ -12,7 +12,7 @@
 
 A question whose answer changes with time ends immediately. A source that fails, is slow, or has no room in the budget
 is omitted with a warning; the budget always keeps a call for the answer. Each stage of the paper's ablation is a
-setting. Only an inherited final answer to the same question is read before the sources are queried.
+setting.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 
 from sleuth.agents.formatting import ReferenceKind
 from sleuth.agents.roles.hybrid import EXPRESS, RECALL_UNAIDED, Asked, Expression, Recollection, ResolveInput
@@ -73,8 +73,6 @@ class State(RunState):
     """The reasoner's answer."""
     unread: str = ""
     """The reasoner's reply if it could not be parsed, by archive reference."""
-    tried: bool = False
-    """The inherited final answer did not suffice."""
 
 
 _ANSWER = 1
@@ -95,7 +93,7 @@ async def classify(state: State, call: Call[Settings]) -> Update:
         "asked_at": state.asked_at or settings.asked_at.strip() or datetime.now(UTC).date().isoformat(),
         "sources": _sources(settings, context),
     }
-    if not settings.attributes or state.is_settled:
+    if not settings.attributes:
         return update
     predictor = None if settings.predictor == "in_context" else context.predictor
     if not (predictor or call.affords(2 * settings.votes)):
@@ -213,8 +211,6 @@ async def verify(state: State, call: Call[Settings]) -> Update:
     unread = (await context.archive.load([state.unread]))[0] if state.unread else ""
     reply = state.said or await references.summarise(call.model, state.question, unread)
     status, text = references.outcome(reply, settings)
-    if status == "unknown" and state.is_settled and not state.tried and state.sources:
-        return {"tried": True}
     if status != "answered":
         return {"notes": {}, "verdict": make_verdict(status, text, [])}
     citations = document.cite(call.model, reply, text, state.notes.values()) or document.support(text)
@@ -222,21 +218,14 @@ async def verify(state: State, call: Call[Settings]) -> Update:
     return {"notes": {"answer": found}, "verdict": verdict_for(call.model, text, [found])}
 
 
-# Routers. Sources that are not asked are passed by.
+# Router. Sources that are not asked are passed by.
 
 
 def after_classify(state: State) -> list[Literal["retrieve", "recall", "query", "aggregate", "verify"]]:
-    """Route to all sources in parallel, unless the question ends here or the inherited answer is tried first."""
+    """Route to all sources in parallel, or to the document if there is none, unless the question ends here."""
     if state.refused:
         return ["verify"]
-    return ["aggregate"] if state.is_settled else [*_asked(state)]
-
-
-def after_verify(
-    state: State,
-) -> list[Literal["retrieve", "recall", "query", "aggregate", "__end__"]]:
-    """Route to the sources if the inherited answer did not suffice."""
-    return ["__end__"] if state.verdict else [*_asked(state)]
+    return [each for each in state.sources if each != "calculate"] or ["aggregate"]
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
@@ -253,7 +242,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge("query", "aggregate")
     graph.add_edge("aggregate", "answer")
     graph.add_edge("answer", "verify")
-    graph.add_conditional_edges("verify", after_verify)
+    graph.add_edge("verify", END)
     return graph
 
 
@@ -278,11 +267,6 @@ def _sources(settings: Settings, context: Context) -> list[Source]:
         "query": settings.graph and context.graph is not None and bool(context.graph.functions),
     }
     return [source for source, wanted in asked.items() if wanted]
-
-
-def _asked(state: State) -> list[Literal["retrieve", "recall", "query", "aggregate"]]:
-    """Return the sources to query in parallel; without any, the document is made immediately."""
-    return [each for each in state.sources if each != "calculate"] or ["aggregate"]
 
 
 def _no_room(source: str) -> str:

@@ -256,7 +256,7 @@ async def plan_steps(
         made = await ask_or(model, planning.PLAN, given, planning.Plan(steps=[single]), loss)
     else:
         made = await ask_or(model, planning.PLAN_IN_ORDER, given, planning.OrderedPlan(steps=[single]), loss)
-    if not notes or Question(question=question, notes=dict(notes)).is_settled:
+    if not notes:
         return steps.number_steps(made.steps)
     known = [found["question"] for found in notes.values() if found["finding"]]
     searched = [step.question for step in made.steps if step.action == "Retrieve"]

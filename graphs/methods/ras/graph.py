@@ -20,7 +20,7 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import AfterValidator, Field
 
 from sleuth.agents.formatting import SubQuery
-from sleuth.agents.graph_encoder import describe_missing, is_graph_model
+from sleuth.agents.graph_encoder import ModelWithGraph, describe_missing, is_graph_model
 from sleuth.agents.model import Model
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.role import Role
@@ -77,9 +77,7 @@ class Settings(CheckedSettings):
 
     def model_for(self, model: Model, context: Context) -> Model:
         """Return the model that also reads the graph as a soft token, if `graph_model` names one."""
-        if not self.graph_model:
-            return model
-        return context.with_graph(model, self.graph_model, context.embedder)
+        return ModelWithGraph(model, self.graph_model, context.embedder) if self.graph_model else model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,10 +195,10 @@ _OPEN = "The question stays open."
 
 
 def _forced(state: State, settings: Settings) -> str | None:
-    """Return the decision that needs no planner: an ablation, the bound, or an inherited final answer."""
+    """Return the decision that needs no planner: that of an ablation, or of the bound."""
     if not settings.retrieve:
         return NO_RETRIEVAL
-    if len(state.rounds) >= settings.max_iterations or state.is_settled:
+    if len(state.rounds) >= settings.max_iterations:
         return SUFFICIENT
     if not settings.plan:
         return SUFFICIENT if state.rounds else SUBQ

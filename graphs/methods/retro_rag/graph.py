@@ -28,7 +28,7 @@ from sleuth.graphs.core.answer import Note, Threshold, make_verdict
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, gather_by_key, new_graph, node, node_with
-from sleuth.graphs.core.state import Keyed, Question, RunState, Update, plan_unless_halted, retrieve_unless_settled
+from sleuth.graphs.core.state import Keyed, Question, RunState, Update, plan_unless_halted
 from sleuth.graphs.core.thresholds import choose_threshold
 from sleuth.graphs.evidence.citations import find_support, verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer, verdict_for
@@ -91,7 +91,7 @@ class State(RunState):
     """State of RetroRAG. Inferences are notes (see evidence.py) with their passages."""
 
     round: int = 0
-    """The number of searches; round 0 tries an inherited answer before the first search."""
+    """The number of searches."""
     query: str = ""
     """The query of the last plan; empty while that is the question itself."""
     found: list[str] = field(default_factory=list)
@@ -282,7 +282,7 @@ def after_plan(state: State) -> Literal["retrieve", "answer"]:
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
     graph = new_graph(State, retrieve, collate, answer, verify, discover, plan)
-    graph.add_conditional_edges(START, retrieve_unless_settled)
+    graph.add_edge(START, "retrieve")
     graph.add_edge("retrieve", "collate")
     graph.add_edge("collate", "answer")
     graph.add_conditional_edges("answer", after_answer)

@@ -4,7 +4,7 @@
 
 For models of Search-R1 (Jin et al., 2025), StepSearch and CoRAG, each in the format that it was trained on. A reply
 stops at the end of a query or an answer. A text with neither gets one correction, as Search-R1's code writes it.
-Inherited notes follow the question; unless they have the final answer, such a run searches before it answers.
+Inherited notes follow the question; with them, a run searches before it answers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -68,7 +68,7 @@ async def reason(state: State, call: Call[Settings]) -> Update:
     tags = TAGS[settings.format]
     written = f"<{tags.answer}>{text}" if given.last else text
     turn = parse_turn(written, tags, is_cut=reply["finish"] == "length")
-    if turn.action == "answer" and state.notes and not (state.rounds or state.is_settled):
+    if turn.action == "answer" and state.notes and not state.rounds:
         turn = Turn(text=f"<{tags.query}>{state.question}</{tags.query}>", action="search", content=state.question)
     update: Update = {"turns": {str(len(state.turns) + 1): turn.text}, "query": "", "said": None}
     if turn.action == "search" and not is_last:

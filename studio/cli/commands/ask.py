@@ -1,7 +1,7 @@
 """`sleuth ask` and `sleuth resume`."""
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -9,8 +9,8 @@ from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import CHAT, METHODS, configure, runnable
 from sleuth.graphs.runs.service import RunService, check_question
+from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
-from sleuth.studio.cli.commands.documents import WaitOption, WhereOption, settings_with
 from sleuth.studio.cli.interactive import chat
 from sleuth.studio.client.sleuth import DEFAULT_METHOD, Sleuth, open_sleuth
 from sleuth.studio.console.output import JsonOption, emit, progress_console
@@ -18,17 +18,6 @@ from sleuth.studio.console.run_view import answer_view, watch
 from sleuth.studio.model_server.adapter import DEMO_NOTICES
 from sleuth.tools.errors import UsageError
 from sleuth.tools.sources.web_pages.fetch import get_pages
-
-CallsOption = Annotated[int | None, typer.Option("--max-calls", min=1, help="Maximum model calls.")]
-TokensOption = Annotated[int | None, typer.Option("--max-tokens", min=1, help="Maximum tokens.")]
-ThreadOption = Annotated[str | None, typer.Option(help="Thread id (generated if omitted).")]
-SetOption = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method; may be repeated.")
-]
-VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Show the findings and model calls of each step.")]
-SecondsOption = Annotated[
-    float | None, typer.Option("--max-seconds", min=0.001, help="Maximum wall-clock seconds from this start.")
-]
 
 
 @run_async
@@ -43,7 +32,7 @@ async def ask(
         str | None,
         typer.Option(help="Thread id (generated if omitted). For the chat method, continues that conversation."),
     ] = None,
-    set_: SetOption = None,
+    set_: options.Set = None,
     page: Annotated[
         list[str] | None,
         typer.Option("--page", metavar="FILE|URL", help="Search this web page instead; may be repeated."),
@@ -51,17 +40,17 @@ async def ask(
     with_collection: Annotated[
         bool, typer.Option("--with-collection", help="Search the collection as well as the pages.")
     ] = False,
-    where: WhereOption = "",
-    wait: WaitOption = None,
-    max_calls: CallsOption = None,
-    max_tokens: TokensOption = None,
-    max_seconds: SecondsOption = None,
-    verbose: VerboseOption = False,
+    where: options.Where = "",
+    wait: options.Wait = None,
+    max_calls: options.Calls = None,
+    max_tokens: options.Tokens = None,
+    max_seconds: options.Seconds = None,
+    verbose: options.Verbose = False,
     as_json: JsonOption = False,
 ) -> None:
     """Answer a question from the documents of the collection, or from web pages."""
-    values: dict[str, Any] = {**parse_pairs(set_ or [])}
-    settings = settings_with(wait=wait)
+    values = options.parse_pairs(set_)
+    settings = options.settings_with(wait=wait)
     budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
     if question is None:
         if page or as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -99,17 +88,17 @@ async def ask(
 async def resume(
     thread: Annotated[str, typer.Argument(help="A run's id, or its beginning.")],
     *,
-    wait: WaitOption = None,
-    max_calls: CallsOption = None,
-    max_tokens: TokensOption = None,
-    max_seconds: SecondsOption = None,
-    verbose: VerboseOption = False,
+    wait: options.Wait = None,
+    max_calls: options.Calls = None,
+    max_tokens: options.Tokens = None,
+    max_seconds: options.Seconds = None,
+    verbose: options.Verbose = False,
     as_json: JsonOption = False,
 ) -> None:
     """Resume an interrupted or forked run, or show the answer of a finished one."""
     given = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
     budget = None if given == Budget() else given
-    settings = settings_with(wait=wait)
+    settings = options.settings_with(wait=wait)
     async with open_store(settings) as store:
         thread = await store.threads.complete(thread)
         if (await store.threads.get(thread)).state in ("done", "waiting") and budget is None:
@@ -126,11 +115,3 @@ async def resume(
 def _warn_of_demo(sleuth: Sleuth) -> None:
     if notice := DEMO_NOTICES.get(sleuth.model):
         progress_console().print(notice, style="yellow", soft_wrap=True)
-
-
-def parse_pairs(given: list[str]) -> dict[str, str]:
-    """Return KEY=VALUE texts as a dict; raise UsageError for one without an equals sign."""
-    for text in given:
-        if "=" not in text:
-            raise UsageError(f"--set takes KEY=VALUE, not {text!r}. `sleuth methods` lists the settings.")
-    return dict(text.split("=", 1) for text in given)

@@ -8,8 +8,8 @@ import typer
 
 from sleuth.studio.backup import Manifest, back_up, verify
 from sleuth.studio.backup import restore as restore_archive
+from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
-from sleuth.studio.cli.commands.documents import WaitOption, settings_with
 from sleuth.studio.console.output import JsonOption, activity, emit
 
 
@@ -17,11 +17,11 @@ from sleuth.studio.console.output import JsonOption, activity, emit
 async def backup(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Archive to write; it must not exist.")],
     *,
-    wait: WaitOption = None,
+    wait: options.Wait = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write all documents and runs into one archive, also while the server works."""
-    settings = settings_with(wait=wait)
+    settings = options.settings_with(wait=wait)
     with activity("Backing up"):
         manifest = await back_up(settings, file)
     size = (await asyncio.to_thread(file.stat)).st_size
@@ -39,11 +39,11 @@ async def restore(
     *,
     check: Annotated[bool, typer.Option("--check", help="Only check the archive; change nothing.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace existing documents and runs.")] = False,
-    wait: WaitOption = None,
+    wait: options.Wait = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check an archive of `sleuth backup`, then put its documents and runs into an empty home."""
-    settings = settings_with(wait=wait)
+    settings = options.settings_with(wait=wait)
     with activity("Checking" if check else "Restoring"):
         work = asyncio.to_thread(verify, file) if check else restore_archive(settings, file, force=force)
         manifest = await work

@@ -3,11 +3,11 @@
 import asyncio
 import shlex
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Group
@@ -15,8 +15,9 @@ from rich.text import Text
 
 from sleuth.graphs.ingestion.pipeline import IngestProgress, IngestReport
 from sleuth.graphs.ingestion.pipeline import ingest as ingest_paths
+from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
-from sleuth.studio.cli.durations import seconds_in
+from sleuth.studio.client.opening import open_collection
 from sleuth.studio.console.output import JsonOption, Listing, counted, emit, progress_bars
 from sleuth.tools.collection import Collection
 from sleuth.tools.documents.formats.content import at_words
@@ -24,36 +25,10 @@ from sleuth.tools.errors import UsageError
 from sleuth.tools.search import GRAPH_MODES, Query, find_mode
 from sleuth.tools.search.retriever import MODES
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import LockMode, hold
 from sleuth.tools.storage.filters import EXAMPLE
 from sleuth.tools.types import Explanation, Hit, Reason, hit_to_json
 
 docs_app = typer.Typer(no_args_is_help=True, help="List, show and delete ingested documents.")
-
-WaitOption = Annotated[
-    str | None,
-    typer.Option(metavar="TIME", help="Wait so long for other commands that use the home: 60s by default, 0s: not."),
-]
-
-KeepOriginalsOption = Annotated[
-    bool,
-    typer.Option(
-        "--keep-originals", help="Keep copies of the files, so that citations open in them (SLEUTH_KEEP_ORIGINALS)."
-    ),
-]
-
-WorkersOption = Annotated[
-    int | None, typer.Option(min=1, max=256, help="Number of files to read simultaneously (SLEUTH_INGEST_WORKERS).")
-]
-
-RayOption = Annotated[
-    str | None,
-    typer.Option("--ray", metavar="ADDRESS", help="Read, analyze and embed on a private Ray cluster (SLEUTH_RAY)."),
-]
-
-WhereOption = Annotated[
-    str, typer.Option("--where", metavar="FILTER", help=f"Search only documents that match, such as: {EXAMPLE}")
-]
 
 SNIPPET = 240
 """Maximum characters of a passage in search results."""
@@ -77,14 +52,14 @@ async def ingest(
         str | None, typer.Option(metavar="NAME", help="The collection to import, if there are several.")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with status 1 if a file cannot be read.")] = False,
-    workers: WorkersOption = None,
-    ray: RayOption = None,
-    keep_originals: KeepOriginalsOption = False,
-    wait: WaitOption = None,
+    workers: options.Workers = None,
+    ray: options.Ray = None,
+    keep_originals: options.KeepOriginals = None,
+    wait: options.Wait = None,
     as_json: JsonOption = False,
 ) -> None:
     """Ingest documents; resume an interrupted ingest and skip unchanged files."""
-    settings = settings_with(keep_originals=keep_originals, workers=workers, ray=ray, wait=wait)
+    settings = options.settings_with(keep_originals=keep_originals, ingest_workers=workers, ray=ray, wait=wait)
     if from_chroma:
         from sleuth.tools.search.vectors.chroma_export import export_chroma
 
@@ -141,31 +116,6 @@ def report_lines(report: IngestReport, failures: list[str]) -> list[str]:
     return [*lines, *([f"Skipped: {skipped:,} more (--json lists all)."] if skipped > 0 else [])]
 
 
-def settings_with(
-    *,
-    keep_originals: bool = False,
-    workers: int | None = None,
-    ray: str | None = None,
-    wait: str | None = None,
-) -> Settings:
-    """Return the settings with the options that were given."""
-    given: dict[str, Any] = {"keep_originals": True} if keep_originals else {}
-    given |= {name: value for name, value in (("ingest_workers", workers), ("ray", ray)) if value is not None}
-    if wait is not None:
-        given["wait"] = seconds_in(wait, option="--wait")
-    return Settings(**given)
-
-
-@asynccontextmanager
-async def _collection(command: str, mode: LockMode, wait: str | None) -> AsyncIterator[Collection]:
-    settings = settings_with(wait=wait)
-    async with (
-        hold(settings.home, mode, command=command, wait=settings.wait),
-        await Collection.open(settings) as collection,
-    ):
-        yield collection
-
-
 @docs_app.command("list")
 @run_async
 async def list_(
@@ -219,11 +169,13 @@ async def show(
 async def delete(
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of documents, or their beginnings.")],
     *,
-    wait: WaitOption = None,
+    wait: options.Wait = None,
     as_json: JsonOption = False,
 ) -> None:
     """Delete documents from the catalogue and all indexes."""
-    async with _collection("sleuth docs delete", "exclusive", wait) as collection:
+    async with open_collection(
+        options.settings_with(wait=wait), "exclusive", command="sleuth docs delete"
+    ) as collection:
         deleted = await collection.delete([await collection.complete_id(id_) for id_ in ids])
     emit({"deleted": deleted}, as_json, f"Deleted {counted(deleted, 'document')}.")
 
@@ -235,8 +187,8 @@ async def search(
     mode: Annotated[str, typer.Option(help=f"One of: {', '.join(MODES)}.")] = "hybrid",
     k: Annotated[int, typer.Option("-k", min=1, max=1000, help="Number of passages.")] = 5,
     scorer: Annotated[str | None, typer.Option(hidden=True, help="No effect: graph search has one scorer.")] = None,
-    where: WhereOption = "",
-    wait: WaitOption = None,
+    where: options.Where = "",
+    wait: options.Wait = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Explain the score of each passage (graph search only).")
     ] = False,
@@ -246,7 +198,7 @@ async def search(
     chosen = find_mode(mode)
     if explain and chosen not in GRAPH_MODES:
         raise UsageError("--explain works with graph search only. Add --mode graph.")
-    async with _collection("sleuth search", "shared", wait) as collection:
+    async with open_collection(options.settings_with(wait=wait), "shared", command="sleuth search") as collection:
         found = await collection.search(Query(text=query, k=k, mode=chosen, where=where))
     hits = [at_words(hit, query) for hit in found]
     lines = [line for hit in hits for line in _hit_lines(hit, explain)]

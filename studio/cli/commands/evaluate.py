@@ -14,9 +14,8 @@ from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.service import RunService
+from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
-from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption, parse_pairs
-from sleuth.studio.cli.commands.documents import WaitOption, settings_with
 from sleuth.studio.client.sleuth import open_sleuth
 from sleuth.studio.console.output import JsonOption, Listing, counted, emit, progress_bars
 from sleuth.studio.evaluation import Evaluation
@@ -29,7 +28,7 @@ from sleuth.studio.evaluation.report import Rows, compare, difference_table, lab
 from sleuth.studio.simulation import Simulation
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search import find_mode
-from sleuth.tools.settings import Profile
+from sleuth.tools.settings import Profile, Settings
 
 TERMINAL_METRICS = ("f1", "em", "refused", "support", "calls", "tokens")
 """Metrics in the terminal; the report contains all."""
@@ -54,14 +53,14 @@ async def make(
     multi: Annotated[float, typer.Option(min=0, max=1, help="Share of questions that need two passages.")] = 0.4,
     unanswerable: Annotated[float, typer.Option(min=0, max=1, help="Share of questions without an answer.")] = 0.2,
     seed: Annotated[int, typer.Option(help="Seed of the order of passages.")] = 0,
-    max_calls: CallsOption = None,
-    max_tokens: TokensOption = None,
-    max_seconds: SecondsOption = None,
-    wait: WaitOption = None,
+    max_calls: options.Calls = None,
+    max_tokens: options.Tokens = None,
+    max_seconds: options.Seconds = None,
+    wait: options.Wait = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write evaluation questions from the documents; a second pass checks each. Then run `sleuth eval` on the file."""
-    settings, counts = settings_with(wait=wait), plan_questions(number, multi=multi, unanswerable=unanswerable)
+    settings, counts = options.settings_with(wait=wait), plan_questions(number, multi=multi, unanswerable=unanswerable)
     file = await asyncio.to_thread(WrittenQuestions, out)
     budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
     async with open_sleuth(settings, command="sleuth questions make") as sleuth:
@@ -85,7 +84,7 @@ async def feedback(
     as_json: JsonOption = False,
 ) -> None:
     """Write the questions of rated runs: good answers as gold, bad ones with a comment without gold."""
-    async with open_store(settings_with()) as store:
+    async with open_store(Settings()) as store:
         added, kept = await export_feedback(RunService(store), out)
     good, bad = (sum(row["type"] == kind for row in added) for kind in (WITH_GOLD, WITHOUT_GOLD))
     lines = [f"{out}: {counted(len(added), 'question')} added, {good} with gold, {bad} without; {kept} were there."]
@@ -148,9 +147,9 @@ async def evaluate_command(
     ] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Number of questions to sample per file.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the sample, the simulation and the statistics.")] = 0,
-    max_calls: CallsOption = None,
-    max_tokens: TokensOption = None,
-    max_seconds: SecondsOption = None,
+    max_calls: options.Calls = None,
+    max_tokens: options.Tokens = None,
+    max_seconds: options.Seconds = None,
     ray: Annotated[
         str | None,
         typer.Option("--ray", metavar="ADDRESS", help="Run the methods on a private Ray cluster (SLEUTH_RAY)."),
@@ -170,7 +169,7 @@ async def evaluate_command(
         about = f"b = {found['b']}, a = {found['a']}; the two differ in: {differing}"
         emit(found, as_json, Group(about, *found["labels"], _listing(difference_table(found["differences"]))))
         return
-    settings = settings_with(ray=ray)
+    settings = options.settings_with(ray=ray)
     profiles: tuple[Profile, ...] = ("default", "paper") if profile == "both" else (profile or settings.profile,)
     graph_parts = "graph" in _names(ablations)
     chosen = list(METHODS) if methods.strip() == "all" else _names(methods)
@@ -185,7 +184,7 @@ async def evaluate_command(
                 ablations=[name for name in _names(ablations) if name != "graph"],
                 ladders=_names(ladder),
                 profiles=profiles,
-                values=parse_pairs(set_ or []),
+                values=options.parse_pairs(set_),
             )
         ),
         simulation=None if simulate is None else _simulation(simulate, seed),

@@ -28,8 +28,8 @@ def methods(
 
 def _json(method: Method) -> dict[str, object]:
     settings = [
-        {"name": name, "default": method.settings.model_fields[name].default, "help": description}
-        for name, description in method.settings.descriptions().items()
+        {"name": name, "default": field.default, "help": field.description}
+        for name, field in method.settings.model_fields.items()
     ]
     about = {"name": method.name, "line": method.line, "paper": method.paper, "when": method.when}
     return {
@@ -46,9 +46,8 @@ def _in_words(method: Method) -> Text:
     text = Text.assemble((method.name, "bold cyan"), f": {method.line}{' (baseline)' if method.baseline else ''}\n")
     text.append(f"  paper: {method.paper}\n  when:  {method.when}\n  nodes: {' → '.join(method.nodes())}\n")
     text.append(f"  calls: {method.calls}\n" if method.calls else "")
-    for name, description in method.settings.descriptions().items():
-        default = method.settings.model_fields[name].default
-        text.append(f"  --set {name}={default} ".ljust(36)).append(f"{description}\n", "dim")
+    for name, field in method.settings.model_fields.items():
+        text.append(f"  --set {name}={field.default} ".ljust(36)).append(f"{field.description}\n", "dim")
     return text
 
 

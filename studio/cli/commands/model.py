@@ -61,8 +61,8 @@ async def serve(
     dtype: Annotated[
         Dtype | None,
         typer.Option(
-            help="float32 is slower, with repeatable replies. Default: bfloat16; int8 for larger models, "
-            "if the processor has AVX512-VNNI."
+            help="float32 gives repeatable replies. Default: int8 for larger models, if the processor has AVX512-VNNI; "
+            "else bfloat16, if it has AVX512-BF16 or AMX; else float32."
         ),
     ] = None,
     eager: Annotated[

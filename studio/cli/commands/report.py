@@ -16,17 +16,8 @@ from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.registry import REPORT, configure
 from sleuth.graphs.runs.service import check_question
+from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
-from sleuth.studio.cli.commands.ask import (
-    CallsOption,
-    SecondsOption,
-    SetOption,
-    ThreadOption,
-    TokensOption,
-    VerboseOption,
-    parse_pairs,
-)
-from sleuth.studio.cli.commands.documents import WaitOption, WhereOption, settings_with
 from sleuth.studio.client.sleuth import open_sleuth
 from sleuth.studio.console.output import JsonOption, emit, format_of, progress_console, save
 from sleuth.studio.console.report_file import FORMATS
@@ -43,33 +34,33 @@ async def report(
         list[Path] | None, typer.Option(metavar="FILE", help="Write the report: .md, .html or .docx; repeatable.")
     ] = None,
     approve: Annotated[bool, typer.Option("--approve", help="Edit the outline before the research.")] = False,
-    where: WhereOption = "",
-    thread: ThreadOption = None,
-    set_: SetOption = None,
-    wait: WaitOption = None,
-    max_calls: CallsOption = None,
-    max_tokens: TokensOption = None,
-    max_seconds: SecondsOption = None,
-    verbose: VerboseOption = False,
+    where: options.Where = "",
+    thread: options.Thread = None,
+    set_: options.Set = None,
+    wait: options.Wait = None,
+    max_calls: options.Calls = None,
+    max_tokens: options.Tokens = None,
+    max_seconds: options.Seconds = None,
+    verbose: options.Verbose = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write a report of several sections, in which every sentence has its sources."""
     for file in out or []:
         format_of(file, FORMATS)
-    settings = settings_with(wait=wait)
+    settings = options.settings_with(wait=wait)
     budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
-    values: dict[str, Any] = {**parse_pairs(set_ or [])}
+    values = options.parse_pairs(set_)
     values |= {"method": method} if method else {}
     values |= {"approve": True} if approve else {}
     configure(REPORT, values, settings.profile)
     check_question(question)
     async with open_sleuth(settings, command="sleuth report") as sleuth:
-        options: dict[str, Any] = {"method": REPORT.name, "values": values, "budget": budget, "where": where}
-        events = sleuth.stream(question, thread=thread, **options)
+        about: dict[str, Any] = {"method": REPORT.name, "values": values, "budget": budget, "where": where}
+        events = sleuth.stream(question, thread=thread, **about)
         answer = await watch(events, progress_console(), on_stop=sleuth.runs.mark_stopped, verbose=verbose)
         while answer.asks is not None and sys.stdin.isatty():
             reply = await asyncio.to_thread(_edit, answer)
-            events = sleuth.stream(reply, thread=answer.thread, **options)
+            events = sleuth.stream(reply, thread=answer.thread, **about)
             answer = await watch(events, progress_console(), on_stop=sleuth.runs.mark_stopped, verbose=verbose)
     if answer.asks is None:
         await save(answer, out or [], FORMATS)

@@ -16,16 +16,8 @@ from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Event, Step
 from sleuth.graphs.registry import SURVEY, configure
 from sleuth.graphs.runs.service import check_question
+from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
-from sleuth.studio.cli.commands.ask import (
-    CallsOption,
-    SecondsOption,
-    SetOption,
-    ThreadOption,
-    TokensOption,
-    parse_pairs,
-)
-from sleuth.studio.cli.commands.documents import WaitOption, WhereOption, settings_with
 from sleuth.studio.client.sleuth import Sleuth, open_sleuth
 from sleuth.studio.console.output import JsonOption, counted, emit, format_of, progress_bars, progress_console, save
 from sleuth.studio.console.run_view import watch
@@ -55,25 +47,23 @@ async def survey(
     limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first documents, to try the columns.")] = None,
     containing: Annotated[str, typer.Option(metavar="WORDS", help="Ask only documents with one of these words.")] = "",
     thorough: Annotated[bool, typer.Option("--thorough", help="Read long documents whole, in pieces.")] = False,
-    where: WhereOption = "",
-    thread: ThreadOption = None,
-    set_: SetOption = None,
-    wait: WaitOption = None,
-    max_calls: CallsOption = None,
-    max_tokens: TokensOption = None,
-    max_seconds: SecondsOption = None,
+    where: options.Where = "",
+    thread: options.Thread = None,
+    set_: options.Set = None,
+    wait: options.Wait = None,
+    max_calls: options.Calls = None,
+    max_tokens: options.Tokens = None,
+    max_seconds: options.Seconds = None,
     as_json: JsonOption = False,
 ) -> None:
     """Ask every document the same questions, and count the answers."""
     for file in out or []:
         format_of(file, FORMATS)
-    settings, budget = (
-        settings_with(wait=wait),
-        Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds),
-    )
+    settings = options.settings_with(wait=wait)
+    budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
     if (question is None) == (update is None):
         raise UsageError("Give a question, or --update RUN. Usage: sleuth survey QUESTION.")
-    values: dict[str, Any] = {**parse_pairs(set_ or [])}
+    values = options.parse_pairs(set_)
     values |= {"limit": limit} if limit else {}
     values |= {"containing": containing} if containing else {}
     values |= {"thorough": True} if thorough else {}

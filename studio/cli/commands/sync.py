@@ -12,16 +12,9 @@ import typer
 from rich.text import Text
 
 from sleuth.graphs.ingestion.folder_sync import SyncReport, apply_diff, compare_folder, follow_folder
+from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
-from sleuth.studio.cli.commands.documents import (
-    KeepOriginalsOption,
-    RayOption,
-    WaitOption,
-    WorkersOption,
-    report_lines,
-    settings_with,
-    show_progress,
-)
+from sleuth.studio.cli.commands.documents import report_lines, show_progress
 from sleuth.studio.console.output import JsonOption, counted, emit, progress_console
 from sleuth.tools.collection.folder_diff import FolderDiff
 from sleuth.tools.errors import UsageError
@@ -41,16 +34,16 @@ async def sync(
     watch: Annotated[
         bool, typer.Option("--watch", help="Then apply further changes of the folder as they happen, until Ctrl-C.")
     ] = False,
-    workers: WorkersOption = None,
-    ray: RayOption = None,
-    keep_originals: KeepOriginalsOption = False,
-    wait: WaitOption = None,
+    workers: options.Workers = None,
+    ray: options.Ray = None,
+    keep_originals: options.KeepOriginals = None,
+    wait: options.Wait = None,
     as_json: JsonOption = False,
 ) -> None:
     """Add new files of a folder, update changed ones and remove documents whose file no longer exists."""
     if not folder:
         raise UsageError("The folder is empty. Check shell variables; `.` is the working folder.")
-    settings = settings_with(keep_originals=keep_originals, workers=workers, ray=ray, wait=wait)
+    settings = options.settings_with(keep_originals=keep_originals, ingest_workers=workers, ray=ray, wait=wait)
     root = await asyncio.to_thread(Path(folder).absolute)
     diff = await compare_folder(root, settings=settings)
     console = progress_console()

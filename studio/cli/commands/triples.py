@@ -13,8 +13,8 @@ from rich.text import Text
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.ingestion.triple_extraction import Extraction, ExtractionReport
 from sleuth.graphs.methods.ras.triple_graph import prompt_version
+from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
-from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption
 from sleuth.studio.client.sleuth import open_client
 from sleuth.studio.console.output import JsonOption, counted, emit, progress_bars, progress_console
 from sleuth.tools.collection import Collection
@@ -34,9 +34,9 @@ BATCH = 500
 @run_async
 async def read(
     *,
-    max_calls: CallsOption = None,
-    max_tokens: TokensOption = None,
-    max_seconds: SecondsOption = None,
+    max_calls: options.Calls = None,
+    max_tokens: options.Tokens = None,
+    max_seconds: options.Seconds = None,
     as_json: JsonOption = False,
 ) -> None:
     """Extract triples from all passages not processed yet. Rerun the same command to resume."""

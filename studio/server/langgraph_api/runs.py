@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, get_args
-from uuid import NAMESPACE_OID, uuid5
+from uuid import NAMESPACE_OID, uuid4, uuid5
 
 from fastapi import APIRouter, Header, Query
 from langgraph.types import Command, StateSnapshot
@@ -21,7 +21,7 @@ from sleuth.agents.llm.token_stream import AnswerText
 from sleuth.graphs.chat.messages import reply_id_to
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.threads import NAME, Thread, ThreadState
-from sleuth.graphs.registry import CHAT, runnable, without_replies
+from sleuth.graphs.registry import CHAT, configure, runnable, without_replies
 from sleuth.graphs.runs.execution import checkpoint_id_of
 from sleuth.graphs.runs.history import fork_run
 from sleuth.graphs.runs.service import check_question
@@ -29,7 +29,6 @@ from sleuth.studio.server.langgraph_api.assistants import assistant_id_of, find_
 from sleuth.studio.server.langgraph_api.forms import AssistantRunForm, JsonRoute, Mode
 from sleuth.studio.server.langgraph_api.threads import (
     UNREADABLE,
-    create_thread,
     interrupts_view,
     is_empty,
     messages_in,
@@ -279,35 +278,39 @@ async def start_run(access: Access, form: AssistantRunForm, name: str | None) ->
     # A client that keeps no thread cannot reply.
     settings = {**form.settings(), **(without_replies(runnable(method)) if name is None else {})}
     await access.require_ready()
-    if name is None or (form.if_not_exists == "create" and await access.find(name) is None):
-        check_question(_question(form, method)[0])  # a refused request leaves no thread
-        thread = await create_thread(access, name, {})
+    is_new = name is None or (form.if_not_exists == "create" and await access.find(name) is None)
+    thread = None if is_new else await access.thread(str(name))
+    id = thread.id if thread else access.scoped_id(name) if name else str(uuid4())
+    if form.multitask_strategy == "interrupt" and await server.run_worker.is_running(id):
+        await server.run_worker.stop(id)
+    await server.run_worker.require_idle(id)
+    last = await server.log.last(id)
+    if thread and not is_empty(thread):
+        await _continue(access, thread, form, method, settings)
     else:
-        thread = await access.thread(name)
-    if form.multitask_strategy == "interrupt" and await server.run_worker.is_running(thread.id):
-        await server.run_worker.stop(thread.id)
-    await server.run_worker.require_idle(thread.id)
-    last = await server.log.last(thread.id)
-    await (_begin if is_empty(thread) else _continue)(access, thread, form, method, settings)
+        await _begin(access, id, form, method, settings, empty=thread)
     budget = form.budget() if form.input is None and not form.is_reply and form.budget() != Budget() else None
-    await server.run_worker.start(access.owner, thread.id, budget=budget)
-    begun = await access.runs.store.threads.get(thread.id)
+    await server.run_worker.start(access.owner, id, budget=budget)
+    begun = await access.runs.store.threads.get(id)
     return RunStream(access=access, thread=begun, after=last, modes={*form.stream_mode})
 
 
-async def _begin(access: Access, thread: Thread, form: AssistantRunForm, method: str, settings: dict[str, Any]) -> None:
-    """Replace the row of an empty thread with that of its first run."""
+async def _begin(
+    access: Access, id: str, form: AssistantRunForm, method: str, settings: dict[str, Any], *, empty: Thread | None
+) -> None:
+    """Store the first run of a thread, in place of the row of an empty one."""
     text, message_id = _question(form, method)
-    question, threads, profile = check_question(text), access.runs.store.threads, access.server.settings.profile
-    find_graph(method).configure(settings, profile)  # raises before the row is removed
-    await threads.remove(thread.id)
-    about: dict[str, Any] = {"values": settings, "profile": profile, "budget": form.budget(), "thread": thread.id}
-    await access.runs.start(question, method, **about)
-    options = (await threads.get(thread.id)).options
-    update: dict[str, Any] = {"langgraph_metadata": thread.options.langgraph_metadata}
+    threads, profile = access.runs.store.threads, access.server.settings.profile
+    if empty:
+        check_question(text)
+        configure(find_graph(method), settings, profile)  # both raise before the row is removed
+        await threads.remove(id)
+    await access.runs.start(text, method, values=settings, profile=profile, budget=form.budget(), thread=id)
+    options = (await threads.get(id)).options
+    update: dict[str, Any] = {"langgraph_metadata": empty.options.langgraph_metadata} if empty else {}
     if options.turn:
         update["turn"] = options.turn.model_copy(update={"id": message_id})
-    await threads.set_options(thread.id, options.model_copy(update=update))
+    await threads.set_options(id, options.model_copy(update=update))
 
 
 async def _continue(

@@ -43,28 +43,6 @@ _STATUS: dict[ThreadState, str] = {
 }
 
 
-async def create_thread(access: Access, name: str | None, metadata: dict[str, Any]) -> Thread:
-    """Store a thread without a run; the first run replaces its row.
-
-    Raises:
-        RunError: the thread exists already.
-    """
-    id, created = access.scoped_id(name) if name else str(uuid4()), now()
-    if await access.runs.store.threads.exists(id):
-        raise RunError(f"Thread {name} exists already: choose another id, or pass if_exists=do_nothing.")
-    options = StoredOptions(
-        values={},
-        profile=access.server.settings.profile,
-        budget=Budget(),
-        turn=Turn(text="", at="-"),  # nothing to send
-        langgraph_metadata=metadata,
-    )
-    about: dict[str, Any] = {"method": CHAT.name, "question": "", "created_at": created, "updated_at": created}
-    thread = Thread(id=id, owner=access.owner, options=options, **about)
-    await access.runs.store.threads.add(thread)
-    return thread
-
-
 def respond(value: object, *, headers: dict[str, str] | None = None) -> Response:
     """Return a value, which may contain messages, as a JSON response."""
     return Response(to_json(value), media_type="application/json", headers=headers)
@@ -153,10 +131,28 @@ def _state_view(state: StateSnapshot, thread: Thread, public_id: str) -> dict[st
 
 @router.post("")
 async def create(access: AccessDep, form: ThreadForm | None = None) -> Response:
-    """Create a thread."""
-    form = form or ThreadForm()
-    known = await access.find(form.thread_id) if form.thread_id and form.if_exists == "do_nothing" else None
-    thread = known or await create_thread(access, form.thread_id, form.metadata)
+    """Store a thread without a run; the first run replaces its row.
+
+    Raises:
+        RunError: the thread exists already.
+    """
+    form, threads = form or ThreadForm(), access.runs.store.threads
+    name = form.thread_id
+    if name and form.if_exists == "do_nothing" and (known := await access.find(name)):
+        return respond(await _thread_view(access, known))
+    id, created = access.scoped_id(name) if name else str(uuid4()), now()
+    if await threads.exists(id):
+        raise RunError(f"Thread {name} exists already: choose another id, or pass if_exists=do_nothing.")
+    options = StoredOptions(
+        values={},
+        profile=access.server.settings.profile,
+        budget=Budget(),
+        turn=Turn(text="", at="-"),  # nothing to send
+        langgraph_metadata=form.metadata,
+    )
+    about: dict[str, Any] = {"method": CHAT.name, "question": "", "created_at": created, "updated_at": created}
+    thread = Thread(id=id, owner=access.owner, options=options, **about)
+    await threads.add(thread)
     return respond(await _thread_view(access, thread))
 
 

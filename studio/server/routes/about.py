@@ -66,18 +66,6 @@ async def owners(server: ServerStateDep, owner: Owner) -> list[str]:
     return list(dict.fromkeys([owner, *others]))
 
 
-@router.get("/v1/examples")
-async def examples(server: ServerStateDep, owner: Owner) -> list[str]:
-    """Return example questions about the owner's documents."""
-    return await server.examples.of(owner, write=False)
-
-
-@router.post("/v1/examples", status_code=202)
-async def write_examples(server: ServerStateDep, owner: Owner) -> list[str]:
-    """Return example questions about the owner's documents; if there are none, the model starts to write them."""
-    return await server.examples.of(owner)
-
-
 @router.get("/v1/methods")
 async def methods(access: AccessDep) -> list[forms.MethodView]:
     """Return the methods with their state machines and settings, and the average cost of the owner's finished runs."""

@@ -5,25 +5,20 @@ from pathlib import Path
 
 from fastapi import APIRouter, Response
 from starlette.exceptions import HTTPException
-from starlette.responses import FileResponse, HTMLResponse
+from starlette.responses import FileResponse
 
 router = APIRouter(include_in_schema=False)
 
 POLICY = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'"
 """Policy that loads nothing from other hosts and forbids frames."""
 
-UNBUILT = """<!doctype html><meta charset="utf-8"><title>sleuth</title>
-<p>The page is not built: <code>npm ci && npm run build</code> in <code>studio/web</code>. The API is described at
-<a href="/openapi.json">/openapi.json</a>.</p>"""
-
-
 DIST = Path(str(files("sleuth.studio"))) / "web" / "dist"
 
 
-@router.get("/", response_class=HTMLResponse)
+@router.get("/")
 def index() -> Response:
     """Return the page."""
-    return _file(DIST / "index.html") if (DIST / "index.html").is_file() else HTMLResponse(UNBUILT)
+    return _file(DIST / "index.html")
 
 
 @router.get("/assets/{name}")

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
-from uuid import uuid4
 
 from fastapi import APIRouter, Body, Depends, Header, Query, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
@@ -13,8 +12,8 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from sleuth.graphs.core.answer import total_cost
 from sleuth.graphs.core.wall_clock import seconds_at
 from sleuth.graphs.evidence.retrieval import mark_changed
-from sleuth.graphs.persistence.threads import FollowUp, Outcome, RunFilter, Thread
-from sleuth.graphs.registry import REPORT, configure, runnable
+from sleuth.graphs.persistence.threads import Outcome, RunFilter, Thread
+from sleuth.graphs.registry import CHAT, REPORT
 from sleuth.graphs.runs.history import (
     CheckpointDetails,
     CheckpointView,
@@ -23,11 +22,10 @@ from sleuth.graphs.runs.history import (
     list_checkpoints,
     load_checkpoint,
 )
-from sleuth.graphs.runs.service import RunService, check_question
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.console import report_file
 from sleuth.studio.console.survey_table import FORMATS
 from sleuth.studio.server.middleware.auth import Owner
-from sleuth.studio.server.runs.conversations import conversation_of, first_of, turns_until
 from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.schemas.errors import STREAM_ERRORS
 from sleuth.studio.server.state import Access, AccessDep, ServerStateDep, ThreadDep
@@ -87,46 +85,31 @@ async def list_runs(
         with_subruns=subruns,
     )
     found = await runs.with_results(await runs.store.threads.list_newest(wanted, limit))
-    return [forms.ThreadRow.of(thread) for thread in found]
+    return [forms.ThreadRow(**thread.to_json()) for thread in found]
 
 
 @router.post("", status_code=201)
 async def start(form: forms.RunForm, access: AccessDep) -> forms.Begun:
     """Start a background run.
 
-    With `after`, the question is first rewritten into one that is self-contained. With the thread of a chat (method
-    `chat`), it is the next message of the chat.
+    With `after`, it is a chat whose questions the method answers; it begins with the question and answer of that run.
+    With the thread of a chat (method `chat`), the question is the next message of the chat.
     """
     await access.require_ready(form.where)
-    id = await access.id_for(form.thread) if form.thread else uuid4().hex[:12]
-    question, follow_up = (form.question, None) if form.after is None else await _follow_up(form, id, access)
+    method, values, after = form.method, form.values, None
+    if form.after is not None:
+        after = await access.runs.answer((await access.thread(form.after)).id)
+        method, values = CHAT.name, {"method": method, "method_settings": values}
     thread = await access.start(
-        question,
-        form.method,
-        values=form.values,
+        form.question,
+        method,
+        values=values,
         budget=form.budget.budget(),
         where=form.where,
-        thread=id,
-        follow_up=follow_up,
+        thread=await access.id_for(form.thread) if form.thread else None,
+        after=after,
     )
     return forms.Begun(thread=thread)
-
-
-async def _follow_up(form: forms.RunForm, id: str, access: Access) -> tuple[str, FollowUp]:
-    """Return the rewritten question, and what is stored of the original one."""
-    assert form.after
-    message, before = check_question(form.question), await access.thread(form.after)
-    configure(runnable(form.method), form.values, access.server.settings.profile)
-    if await access.runs.store.threads.exists(id):
-        raise UsageError(f"Thread {id} exists already. A follow-up needs a new thread.")
-    made = await access.rewrite_follow_up(message, await turns_until(access.runs, before))
-    return made.question, FollowUp(
-        after=before.id,
-        conversation=first_of(before),
-        asked=message,
-        cost=dict(total_cost(made.calls)),
-        warnings=made.warnings,
-    )
 
 
 @router.get("/{thread}")
@@ -138,12 +121,11 @@ async def show(thread: ThreadDep, access: AccessDep) -> forms.RunView:
         began = max(filter(None, (snapshot.created_at, thread.updated_at)), key=datetime.fromisoformat)
         seconds += max(0.0, (datetime.now(UTC) - datetime.fromisoformat(began)).total_seconds())
     return forms.RunView(
-        thread=forms.ThreadRow.of(thread),
+        thread=forms.ThreadRow(**thread.to_json()),
         answer=await _answer(thread, access),
         state=state,
         cost=total_cost(state.get("calls", {})),
         seconds=seconds,
-        follow_up=thread.options.follow_up,
     )
 
 
@@ -155,21 +137,6 @@ async def _answer(thread: Thread, access: Access) -> dict[str, Any] | None:
     with suppress(StoreError):  # an answer is shown without its documents too
         await mark_changed(answer.citations, await access.server.tenants.collection(access.owner))
     return answer.to_json()
-
-
-@router.get("/{thread}/conversation")
-async def show_conversation(thread: ThreadDep, access: AccessDep) -> list[forms.TurnView]:
-    """Return all runs of a run's conversation, the oldest first."""
-    rows = await conversation_of(access.runs, thread)
-    return [
-        forms.TurnView(
-            thread=forms.ThreadRow.of(row),
-            after=row.options.follow_up.after if row.options.follow_up else "",
-            asked=row.options.follow_up.asked if row.options.follow_up else row.question,
-            answer=await _answer(row, access),
-        )
-        for row in rows
-    ]
 
 
 @router.delete("/{thread}", status_code=204)

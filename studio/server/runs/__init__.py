@@ -1,1 +1,1 @@
-"""Runs of the server: worker, event log, conversations, examples."""
+"""Runs of the server: worker, event log."""

@@ -1,14 +1,14 @@
 """Requests and responses of runs and documents, as in the OpenAPI description."""
 
 import json
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from sleuth.graphs.core.answer import Cost, Status
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.tables import MAX_ANSWER
-from sleuth.graphs.persistence.threads import NAME, AverageCost, FollowUp, Outcome, Thread, ThreadState, ThreadStatus
+from sleuth.graphs.persistence.threads import NAME, AverageCost, Outcome, ThreadState, ThreadStatus
 from sleuth.graphs.runs.service import MAX_QUESTION
 from sleuth.studio.client.sleuth import DEFAULT_METHOD
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
@@ -60,7 +60,9 @@ class RunForm(Form):
         pattern=NAME,
         description="thread id, generated if omitted; for the chat method, continues that conversation",
     )
-    after: str | None = Field(default=None, pattern=NAME, description="the run whose answer the question follows up on")
+    after: str | None = Field(
+        default=None, pattern=NAME, description="the run whose answer the question follows up on, in a new chat"
+    )
 
 
 class ResumeForm(Form):
@@ -125,15 +127,6 @@ class ThreadRow(BaseModel):
     calls: int | None = None
     tokens: int | None = None
     seconds: float | None = Field(default=None, description="wall-clock seconds of work")
-    conversation: str = Field(default="", description="of a follow-up: the first run of its conversation")
-    asked: str = Field(default="", description="of a follow-up: the question as it was typed")
-
-    @classmethod
-    def of(cls, thread: Thread) -> Self:
-        """Return the row of a run."""
-        about = thread.options.follow_up
-        conversation = {"conversation": about.conversation, "asked": about.asked} if about else {}
-        return cls(**thread.to_json(), **conversation)
 
 
 class RunView(BaseModel):
@@ -144,16 +137,6 @@ class RunView(BaseModel):
     state: dict[str, Any]
     cost: Cost
     seconds: float | None = Field(description="wall-clock seconds of work; null if an older release ran it")
-    follow_up: FollowUp | None = Field(default=None, description="set if the run was started with `after`")
-
-
-class TurnView(BaseModel):
-    """A run in a conversation; `after` is the run that it follows up on, empty for the first."""
-
-    thread: ThreadRow
-    after: str
-    asked: str
-    answer: dict[str, Any] | None
 
 
 class Span(BaseModel):

@@ -1,4 +1,4 @@
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { post } from "./api";
 import { useDraft } from "./drafts";
 import { count } from "./format";
@@ -72,7 +72,6 @@ export function Ask({ from }: { from: string }) {
             onChange={setWay}
           />
         )}
-        {!question && <Examples onChoose={setQuestion} />}
       </form>
     </article>
   );
@@ -97,35 +96,8 @@ function withMode({ chat, approval, typed }: Way, method: Method) {
   return { method: "chat", values: chat ? inner : { ...inner, ask_back: false } };
 }
 
-const EXAMPLES = 3;
 const MOST = 1000;
 const DOCUMENTS = `documents?limit=${MOST}`;
-const PAUSE = 5_000;
-
-/** Questions about the user's own documents; about their titles until the model has written better ones. */
-function Examples({ onChoose }: { onChoose: (question: string) => void }) {
-  const { value: documents } = useServer<DocumentRow[]>(DOCUMENTS);
-  const { value: written, problem } = useServer<string[]>("examples", (some) => (some?.length === 0 ? PAUSE : false));
-  const isMissing = written?.length === 0;
-  useEffect(() => {
-    if (isMissing) post("examples").catch(() => undefined);
-  }, [isMissing]);
-  if (!documents || !(written ?? problem)) return null;
-  const questions = written?.length
-    ? written
-    : documents.slice(0, EXAMPLES).map(({ title }) => `What do the documents report about ${title}?`);
-  if (!questions.length) return null;
-  return (
-    <div className="stack examples" role="group" aria-label="Examples">
-      <h2>Worth asking</h2>
-      {[...new Set(questions)].slice(0, EXAMPLES).map((question) => (
-        <button key={question} type="button" onClick={() => onChoose(question)}>
-          {question}
-        </button>
-      ))}
-    </div>
-  );
-}
 
 /** The names of the embedded models, with and without their training. */
 const EMBEDDED = ["sleuth-small", "smollm2-135m-instruct", "sleuth-0.5b", "qwen2.5-coder-0.5b-instruct"];

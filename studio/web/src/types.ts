@@ -22,7 +22,7 @@ export interface Thread {
   id: string;
   method: string;
   question: string;
-  options: { values: JsonObject; budget: Budget; feedback?: JsonObject };
+  options: { values: JsonObject; budget: Budget; where?: string; feedback?: JsonObject };
   state: RunState;
   /** The state; of a finished run, the status of its answer. */
   outcome: Outcome;
@@ -39,13 +39,6 @@ export interface Thread {
   calls: number | null;
   tokens: number | null;
   seconds: number | null;
-}
-
-/** A run in the list. */
-export interface ListedRun extends Thread {
-  /** Of a follow-up: the first run of its conversation, and the question as it was typed. */
-  conversation: string;
-  asked: string;
 }
 
 export interface Citation {
@@ -135,16 +128,6 @@ export interface Run {
   state: JsonObject;
   cost: Cost;
   seconds: number | null;
-  follow_up: { after: string; asked: string; cost: Cost; warnings: string[] } | null;
-}
-
-/** A run in its conversation. */
-export interface Turn {
-  thread: Thread;
-  /** The run that it follows up on; empty for the first. */
-  after: string;
-  asked: string;
-  answer: Answer | null;
 }
 
 /** A model call in the state. */

@@ -9,8 +9,7 @@ import { withFootnotes } from "../src/run/markdown";
 import { draftOf, findingsOf, workOf } from "../src/run/sentences";
 import { csvOf } from "../src/runs/csv";
 import { filtersIn, queryOf } from "../src/runs/filters";
-import { conversationsOf } from "../src/runs/grouping";
-import type { Answer, Citation, ListedRun, Note, Run } from "../src/types";
+import type { Answer, Citation, Note, Run, Thread } from "../src/types";
 
 function citation(title: string, ends?: number[]): Citation {
   const place = { passage: title, document: title, quote: `${title} said so`, start: 0, end: 1 };
@@ -40,7 +39,7 @@ test("an address names a source by its number, or by its passage if the numbers 
 });
 
 test("an exported answer has its footnotes and quotes", () => {
-  expect(markdownOf("How many?", ANSWER)).toBe(
+  expect(markdownOf({ ...ANSWER, question: "How many?" })).toBe(
     "# How many?\n\n🙂 One.[^1][^2] Two.[^2]\n\n[^1]: A: “A said so”\n[^2]: B: “B said so”\n",
   );
 });
@@ -64,14 +63,9 @@ test("findings of the same question are one sentence", () => {
   expect(grouped([...notes, { question: "Where?", finding: "c", passages: [] }])).toHaveLength(2);
 });
 
-function listed(id: string, more: Partial<ListedRun> = {}): ListedRun {
-  return { id, conversation: "", created_at: id, question: "", answer: null, ...more } as ListedRun;
+function listed(id: string, more: Partial<Thread> = {}): Thread {
+  return { id, question: "", answer: null, ...more } as Thread;
 }
-
-test("runs of a conversation are together, the first one first", () => {
-  const runs = [listed("3", { conversation: "1" }), listed("2"), listed("1")];
-  expect(conversationsOf(runs).map((group) => group.map((run) => run.id))).toEqual([["1", "3"], ["2"]]);
-});
 
 test("a table for a spreadsheet contains no formulas", () => {
   const [, row] = csvOf([listed("1", { question: '=HYPERLINK("x")', answer: 'a "b", c' })]).split("\r\n");

@@ -86,15 +86,6 @@ class Talk:
 # What a message leads to
 
 
-async def test_chat_small_talk_makes_no_search(chain: Chain) -> None:
-    talk = Talk(ChatModel(chain, "small talk"), chain)
-    message = await talk.turn("Good morning!")
-    assert message.text == "Hello! What would you like to know?"
-    assert talk.nodes == ["classify", "converse", "answer"]
-    assert talk.shelf.queries == []
-    assert message.additional_kwargs["citations"] == []
-
-
 async def test_chat_question_is_answered_with_footnotes(chain: Chain) -> None:
     talk = Talk(ChatModel(chain, "question"), chain)
     message = await talk.turn(chain.question)
@@ -169,7 +160,7 @@ async def test_converse_replies_with_fixed_sentences_only(chain: Chain, reply: s
     talk = Talk(ChatModel(chain, "small talk", reply=reply), chain)
     message = await talk.turn("Hello there")
     assert talk.nodes == ["classify", "converse", "answer"]
-    assert (message.text, message.additional_kwargs["citations"]) == (text, [])
+    assert (message.text, message.additional_kwargs["citations"], talk.shelf.queries) == (text, [], [])
 
 
 async def test_converse_that_needs_a_search_looks_it_up(chain: Chain) -> None:

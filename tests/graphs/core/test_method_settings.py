@@ -6,14 +6,14 @@ import pytest
 
 from sleuth.graphs.core.context import InPaper
 from sleuth.graphs.core.method import Method
-from sleuth.graphs.registry import METHODS
+from sleuth.graphs.registry import METHODS, configure
 
 NAMED = re.compile(r"\(paper(?: profile)?: ([\w-]+)\)")
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=list(METHODS))
 def test_settings_marked_as_ours_are_off_in_the_paper_profile(method: Method) -> None:
-    default, published = method.settings(), method.configure({}, "paper")
+    default, published = method.settings(), configure(method, {}, "paper")
     for name, field in method.settings.model_fields.items():
         value, meaning = getattr(published, name), field.description or ""
         if found := NAMED.search(meaning):
@@ -29,12 +29,12 @@ def test_explicit_setting_applies_in_the_paper_profile(method: Method) -> None:
     for name, in_paper in method.settings.annotated(InPaper).items():
         default = getattr(method.settings(), name)
         assert default != in_paper.value
-        assert getattr(method.configure({name: default}, "paper"), name) == default
+        assert getattr(configure(method, {name: default}, "paper"), name) == default
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=list(METHODS))
 def test_descriptions_of_ablations_are_marked_in_the_schema(method: Method) -> None:
     shown = {name: field["description"] for name, field in method.settings.model_json_schema()["properties"].items()}
-    assert shown == method.settings.descriptions()
+    assert shown == {name: field.description for name, field in method.settings.model_fields.items()}
     ablations = {name for values in method.ablations().values() for name in values}
     assert {name for name, text in shown.items() if text.endswith(" (ablation)")} == ablations

@@ -1,7 +1,6 @@
-"""Guarantees of every method: budgets, resuming, inherited answers, unreadable replies."""
+"""Guarantees of every method: budgets, resuming, unreadable replies."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from all_roles_model import AllRolesModel, case_of
@@ -74,49 +73,6 @@ async def test_note_of_a_search_is_a_warning_and_nothing_else(name: str) -> None
     assert warnings.count(EMPTY) == 1
     same = {"calls": {}, "warnings": [line for line in warnings if line != EMPTY]}
     assert {**noted.state, **same} == {**plain.state, "calls": {}}
-
-
-INHERITING = {
-    "plain-rag": ["answer"],
-    "par-rag": ["plan", "answer"],
-    "crp-rag": ["try_shortcut", "select_paths", "reason", "integrate"],
-    "retro-rag": ["answer", "verify"],
-    "ras": ["plan", "answer"],
-    "closed-book": ["answer"],
-    "iter-retgen": ["answer"],
-    "self-ask": ["plan", "answer"],
-    "ircot": ["answer"],
-    "agent": ["act", "answer"],
-    "search-trained": ["reason", "answer"],
-}
-"""The nodes that a run visits if an inherited answer suffices."""
-
-
-@pytest.mark.parametrize("name", INHERITING)
-@pytest.mark.parametrize("cited", [True, False])
-async def test_method_with_sufficient_inherited_answer_does_not_search(name: str, cited: bool) -> None:
-    chain = example("q08")
-    citation = {"passage": "p", "document": "d", "title": "T", "quote": chain.answer, "start": 3, "end": 7}
-    citations = [citation] if cited else []
-    known: Any = {"question": chain.question, "finding": chain.answer, "passages": [], "citations": citations}
-    case = case_of(name, chain)
-    verdict = await case.run(chain.question, {"1": known})
-    assert (case.nodes, case.retriever.queries) == (INHERITING[name], [])
-    assert verdict == {"status": "answered", "text": chain.answer, "citations": citations}
-    assert ("no passage supports this answer word for word" in case.state["warnings"]) is not cited
-
-
-@pytest.mark.parametrize("name", ["plain-rag", "iter-retgen", "ircot", "retro-rag", "hybrid-rag"])
-async def test_method_with_insufficient_inherited_answer_searches(name: str) -> None:
-    chain = example("q08")
-    wrong: Any = {"question": chain.question, "finding": "Nowhere", "passages": [], "citations": []}
-    case = case_of(name, chain)
-    verdict = await case.run(chain.question, {"1": wrong})
-    tried = {"retro-rag": ["answer", "verify"], "hybrid-rag": ["classify", "aggregate", "answer", "verify"]}
-    first = tried.get(name, ["answer"])
-    assert case.nodes[: len(first)] == first
-    assert case.retriever.queries
-    assert (verdict["status"], verdict["text"]) == ("answered", chain.answer)
 
 
 OPEN = "The question stays open."

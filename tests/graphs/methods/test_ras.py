@@ -370,13 +370,14 @@ async def test_ras_cache_filled_while_stopped_keeps_assignment() -> None:
     }
 
 
-async def test_ras_graph_model_receives_graph(tmp_path: Path) -> None:
+async def test_ras_graph_model_receives_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sleuth.graphs.methods.ras.graph.ModelWithGraph", Told)  # the real one needs torch
     for name in ("graph.json", "graph.safetensors"):
         (tmp_path / name).touch()
     chain, folder = example("q08"), str(tmp_path)
     plain = structured(Replying(AllRolesModel(chain).reply_to), finds(chain))
     case = structured(Replying(AllRolesModel(chain).reply_to), finds(chain), Settings(graph_model=folder))
-    assert await case.run(chain.question, with_graph=Told) == await plain.run(chain.question)
+    assert await case.run(chain.question) == await plain.run(chain.question)
     told = [(each.prompt, each.soft_token) for each in case.model.requests]
     assert told == [
         ("planner/begin", None),
@@ -390,7 +391,7 @@ async def test_ras_graph_model_receives_graph(tmp_path: Path) -> None:
     without = structured(
         Replying(AllRolesModel(chain).reply_to), finds(chain), Settings(graph_model=folder, triples=False)
     )
-    await without.run(chain.question, with_graph=Told)
+    await without.run(chain.question)
     assert {each.soft_token for each in without.model.requests} == {None}
 
 

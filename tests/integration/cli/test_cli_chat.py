@@ -4,12 +4,9 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import pytest
 from chat_scene import BACK, GREETING, archive, knowing
 from cli_process import sleuth
 from serve_scene import QUESTION
-
-pytestmark = pytest.mark.integration
 
 CHAT = ("--method", "chat", "--thread", "talk")
 

@@ -8,8 +8,6 @@ import pytest
 from chromadb.config import Settings
 from cli_process import Done, sleuth
 
-pytestmark = pytest.mark.integration
-
 
 async def ingested(tmp_path: Path, *arguments: str, **files: str) -> Done:
     folder = tmp_path / "docs"

@@ -13,8 +13,6 @@ from serve_scene import QUESTION
 from sleuth.graphs.persistence.store import open_store
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 
 @pytest.fixture
 async def env(tmp_path: Path) -> AsyncIterator[dict[str, str]]:

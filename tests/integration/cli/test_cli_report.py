@@ -10,8 +10,6 @@ from cli_process import sleuth
 from recording_proxy import proxying
 from scripted_backend import Asked, Scripted
 
-pytestmark = pytest.mark.integration
-
 TEXT = "The Alder yard was founded in 1868."
 
 

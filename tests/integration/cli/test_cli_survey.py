@@ -17,8 +17,6 @@ from scripted_backend import Asked, Scripted
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 ENDS = {"alder": "2027-03-31", "birch": "2026-12-31", "cedar": "", "dogwood": "=1+1"}
 COLUMN = {"name": "end", "question": "When does it end?"}
 COLUMNS = '[[columns]]\nname = "end"\nquestion = "When does it end?"\n'

@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 from terminal import SLEUTH, Terminal
 
-pytestmark = pytest.mark.integration
-
 COMMAND = [*SLEUTH, "sync"]
 
 

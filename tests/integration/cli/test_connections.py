@@ -20,19 +20,18 @@ from connections import attempts, outside, recorded
 from dev_server import COMMAND as DEV
 from every_command import every_command
 from mcp import Client, StdioServerParameters
-from process import free_port, program
+from process import SLEUTH, free_port, program
 from ray_fixture import ray_cluster
 from recording_proxy import Proxy, Said, proxying
 from scripted_backend import Asked, Scripted, Sure
 from serve_process import COMMAND as SERVE
-from serve_scene import FILES, QUESTION, upload
+from serve_scene import FILES, QUESTION, READING, upload
 
 from sleuth.studio.model_server.install import locked_pins, missing_pins
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(1_800)]
+pytestmark = pytest.mark.timeout(1_800)
 
 RECORD = Path(__file__).parents[3] / ".cache" / "connections.json"
-SLEUTH = [sys.executable, "-c", "from sleuth.studio.cli.app import main; main()"]
 MODEL = "tests/some-large-model"
 LANGSMITH = {
     **dict.fromkeys(["LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2"], "true"),
@@ -87,8 +86,7 @@ except OSError:
 def script(asked: Asked) -> Any:
     match asked.prompt:
         case "reader/read":
-            quoted = {"source": 1, "quote": "built by Edric Gannow"}
-            return {"answerable": True, "answer": "Edric Gannow", "citations": [quoted]}
+            return READING
         case "aggregator/aggregate":
             return {"knowledge": "There is a mayor.", "citations": []}
         case "verifier/verify":

@@ -13,8 +13,6 @@ from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.storage.database import catalogue_url
 from sleuth.tools.storage.schema import SCHEMA_VERSION
 
-pytestmark = pytest.mark.integration
-
 
 async def findings(home: Path, **changes: Any) -> dict[str, Finding]:
     settings = Settings(home=home, **{"model_url": f"http://{NOWHERE}/v1"} | changes)

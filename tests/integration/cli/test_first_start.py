@@ -12,8 +12,6 @@ from serve_scene import QUESTION, Oracle, client_of, opening, upload
 from sleuth.studio.server.app import create_app
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 SERVERS = 6
 
 

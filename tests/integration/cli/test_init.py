@@ -13,9 +13,6 @@ from typer.testing import CliRunner
 from sleuth.studio.cli.app import app
 from sleuth.studio.cli.commands.init import FILE, find_servers
 
-pytestmark = pytest.mark.integration
-
-
 SEVERAL = [{"id": "text-embed"}, {"id": "small"}, {"id": "large"}]
 
 

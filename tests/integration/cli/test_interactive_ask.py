@@ -17,7 +17,6 @@ import sleuth
 from sleuth.studio.cli.app import app
 from sleuth.studio.cli.interactive import MAX_HISTORY
 
-pytestmark = pytest.mark.integration
 FAIR = "The Kelp Fair is held at Brindlecote every May."
 READING = {"answerable": True, "answer": "Kelp Fair", "citations": [{"source": 1, "quote": "The Kelp Fair"}]}
 

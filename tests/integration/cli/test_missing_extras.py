@@ -8,8 +8,6 @@ from four_hops import QUESTION, four_hops
 from recording_proxy import proxying
 from scripted_backend import Scripted
 
-pytestmark = pytest.mark.integration
-
 OPTIONAL = [
     *("mcp", "fastapi", "uvicorn", "python_multipart", "prometheus_client"),
     *("opentelemetry.sdk", "opentelemetry.exporter"),

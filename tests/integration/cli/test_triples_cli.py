@@ -17,8 +17,6 @@ from cli_process import sleuth
 from recording_proxy import proxying
 from scripted_backend import Asked, Scripted
 
-pytestmark = pytest.mark.integration
-
 PASSAGES, AT_ONCE, KILLED_AT = 40, 3, 12
 MAIN = "import sys; from sleuth.studio import cli; sys.argv[0] = 'sleuth'; cli.main()"
 

@@ -24,8 +24,6 @@ from scripted_backend import Scripted
 
 from sleuth.studio.model_server.adapter import fingerprint
 
-pytestmark = pytest.mark.integration
-
 ROOT = Path(__file__).parents[3]
 
 

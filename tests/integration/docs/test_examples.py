@@ -20,8 +20,6 @@ from recording_proxy import proxying
 from scripted_backend import Asked, Scripted
 from serve_process import sleuth_serve
 
-pytestmark = pytest.mark.integration
-
 ROOT = Path(__file__).parents[3]
 BLOCK = re.compile(r"^( *)<!-- runnable -->\n+ *```(bash|python)[^\n]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 SERVER = "127.0.0.1:8100"

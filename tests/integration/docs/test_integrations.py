@@ -20,8 +20,6 @@ from serve_scene import FILES, QUESTION, Oracle
 
 import sleuth
 
-pytestmark = pytest.mark.integration
-
 __all__ = ["agent_chat_ui"]
 
 ROOT = Path(__file__).parents[3]

@@ -10,8 +10,6 @@ from recording_proxy import proxying
 from scripted_backend import Scripted
 from test_examples import ROOT, script
 
-pytestmark = pytest.mark.integration
-
 NOTEBOOK = ROOT / "examples" / "tutorial.ipynb"
 
 

@@ -21,8 +21,6 @@ from sleuth.studio.model_server import server
 from sleuth.studio.model_server.adapter import resolve_adapter
 from sleuth.studio.model_server.flags import ServeOptions
 
-pytestmark = pytest.mark.integration
-
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "quickstart.md"
 TRANSCRIPT = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)

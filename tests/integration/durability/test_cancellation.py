@@ -31,8 +31,6 @@ from sleuth.studio.server.app import create_app
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 SLOTS = 2
 """Number of parallel calls in PAR-RAG's first wave."""
 # A child of a shell's background job ignores interrupts.

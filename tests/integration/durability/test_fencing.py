@@ -22,7 +22,7 @@ from sleuth.studio.server.runs.worker import RunQueue
 from sleuth.tools.errors import ThreadBusy
 from sleuth.tools.settings import Settings
 
-pytestmark = [pytest.mark.integration, pytest.mark.postgres]
+pytestmark = pytest.mark.postgres
 
 
 @dataclass(frozen=True)

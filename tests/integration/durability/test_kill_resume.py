@@ -19,8 +19,6 @@ from scripted_backend import Mixed, Scripted, prompt_of
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 CORPUS = Path(__file__).parents[3] / "examples" / "corpus"
 SEED = 20_260
 MOMENTS = 50

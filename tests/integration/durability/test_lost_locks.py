@@ -13,7 +13,7 @@ from sleuth.graphs.persistence.thread_locks import PostgresThreadLocks
 from sleuth.tools.errors import ThreadBusy
 from sleuth.tools.storage.database import catalogue_url, open_engine
 
-pytestmark = [pytest.mark.integration, pytest.mark.postgres]
+pytestmark = pytest.mark.postgres
 
 DAYS = ("monday", "tuesday", "wednesday")
 

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -13,6 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from process import SLEUTH
 from ray_fixture import Cluster, ray_cluster
 
 from sleuth.graphs.ingestion.pipeline import ingest
@@ -20,11 +20,10 @@ from sleuth.tools.collection import Collection
 from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.settings import Settings
 
-pytestmark = [pytest.mark.integration, pytest.mark.faults, pytest.mark.timeout(7_200)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(7_200)]
 
 KILLS = 200
 WORKERS = 3
-COMMAND = [sys.executable, "-c", "from sleuth.studio.cli.app import main; main()", "ingest"]
 
 
 def documents(folder: Path, random: Random) -> Path:
@@ -64,7 +63,7 @@ class Ingest:
     def __init__(self, cluster: Cluster, folder: Path, random: Random) -> None:
         self.kills = Counter[str]()
         self._cluster, self._random = cluster, random
-        self._command = [*COMMAND, str(folder), "--ray", cluster.address, "--json"]
+        self._command = [*SLEUTH, "ingest", str(folder), "--ray", cluster.address, "--json"]
         self._took = 0.0
 
     def run(self, home: Path, *, is_killed: bool = True) -> dict[str, Any]:

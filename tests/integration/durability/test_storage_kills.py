@@ -36,7 +36,7 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.storage.database import catalogue_url
 
-pytestmark = [pytest.mark.integration, pytest.mark.postgres]
+pytestmark = pytest.mark.postgres
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "v1.db"
 SCENARIOS = 40

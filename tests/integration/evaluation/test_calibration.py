@@ -17,8 +17,6 @@ from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 TOWNS = {f"town{at}": f"The mayor of Town {at} is Person {at}." for at in range(6)}
 """The model has read the first four rightly, and is sure of them."""
 

@@ -5,8 +5,6 @@ import pytest
 from sleuth.studio.evaluation.calibration import MeasuredAnswer, fit
 from sleuth.tools.errors import UsageError
 
-pytestmark = pytest.mark.integration
-
 
 def measured(right: list[float], wrong: list[float]) -> list[MeasuredAnswer]:
     return [

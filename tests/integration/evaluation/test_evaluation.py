@@ -29,8 +29,6 @@ from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 TEXTS = {
     "bridge": "The Hollin Bridge was designed by Ilse Corrodane in 1887.",
     "ilse": "Ilse Corrodane was born in Tolvane, the daughter of a cooper.",

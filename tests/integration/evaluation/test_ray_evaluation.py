@@ -9,7 +9,7 @@ from json_lines import write_questions, write_rows
 from postgres_fixture import database
 from ray_fixture import ray_cluster
 
-pytestmark = [pytest.mark.integration, pytest.mark.postgres, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.postgres, pytest.mark.timeout(240)]
 
 BRIDGES = {f"bridge{at}": f"The Hollin Bridge {at} was designed by Ilse Corrodane {at} in 1887." for at in range(8)}
 

@@ -21,10 +21,9 @@ from sleuth.tools.documents.resource_limits import printable
 from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.storage.database import catalogue_url
 
-pytestmark = [
-    pytest.mark.integration,
-    pytest.mark.skipif(sys.platform != "linux", reason="only Linux bounds a process's memory and tells its peak"),
-]
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux bounds a process's memory and tells its peak"
+)
 
 CHILD = Path(__file__).parent / "ingest_measured.py"
 SECONDS, MEGABYTES = 5, 1_024

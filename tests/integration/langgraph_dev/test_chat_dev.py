@@ -14,8 +14,6 @@ from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from serve_scene import QUESTION
 
-pytestmark = pytest.mark.integration
-
 THREADS = Path(".langgraph_api") / ".langgraph_ops.pckl"
 """The file in which the server stores its list of threads every ten seconds."""
 

@@ -12,8 +12,6 @@ from scripted_backend import Asked, Scripted
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 CORPUS = Path(__file__).parents[3] / "examples" / "corpus"
 ARTICLES = ("pellowrig-light.md", "bastian-oake.md", "sennick-harbour.md", "upper-fennimer.md", "shearing-week.md")
 QUESTION = "Which fair is held in the birthplace of the builder of the Pellowrig Light?"

@@ -17,8 +17,6 @@ from recording_proxy import CHAT, Said
 from scripted_backend import Scripted
 from serve_scene import QUESTION
 
-pytestmark = pytest.mark.integration
-
 TWO = ["Hello!", "Hello! What would you like to know?"]
 
 

@@ -12,7 +12,7 @@ from sleuth.graphs.methods.par_rag.graph import Settings as ParRagSettings
 from sleuth.graphs.registry import CHAT, METHODS, OTHERS, runnable
 from sleuth.tools.settings import Settings
 
-pytestmark = [pytest.mark.integration, pytest.mark.vllm]
+pytestmark = pytest.mark.vllm
 
 DOCUMENTS = {
     "dam.md": "# The Orrin dam\n\nThe Orrin dam was built in 1911 by the engineer Tessa Marl.\n",
@@ -48,9 +48,8 @@ def test_dev_server_shows_methods_with_nodes_and_settings(server: Server) -> Non
         schemas = server.get(f"{path}/schemas")
         assert schemas["input_schema"]["required"] == ["messages" if method is CHAT else "question"]
         shown = schemas["context_schema"]["properties"]
-        for name, description in method.settings.descriptions().items():
-            assert shown[name]["description"] == description
-            assert shown[name]["default"] == method.settings.model_fields[name].default
+        for name, field in method.settings.model_fields.items():
+            assert (shown[name]["description"], shown[name]["default"]) == (field.description, field.default)
         assert shown["max_calls"]["default"] is None
 
 

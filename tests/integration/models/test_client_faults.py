@@ -37,8 +37,6 @@ from sleuth.tools.errors import ContextTooLong, ModelError, ModelTimeout, ModelU
 from sleuth.tools.http import MAX_REPLY_BYTES
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}}
 YES_OR_NO = ("yes", "no")
 SCORED = Sampling(top_logprobs=20)

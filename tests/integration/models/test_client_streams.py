@@ -14,8 +14,6 @@ from starlette.responses import Response, StreamingResponse
 from sleuth.agents.llm.completions import STREAMED
 from sleuth.agents.model import Sampling
 
-pytestmark = pytest.mark.integration
-
 FAR = completion("In the far east.")
 TOKENS = [{"token": token, "logprob": -0.5, "top_logprobs": []} for token in ("In ", "the ", "far ", "east.", "<end>")]
 SCORED = {**FAR, "choices": [FAR["choices"][0] | {"logprobs": {"content": TOKENS}, "finish_reason": "length"}]}

@@ -26,7 +26,7 @@ from sleuth.graphs.evidence.text_spans import find_quote
 from sleuth.tools.errors import ContextTooLong
 from sleuth.tools.settings import Settings
 
-pytestmark = [pytest.mark.integration, pytest.mark.vllm]
+pytestmark = pytest.mark.vllm
 
 
 @pytest.fixture

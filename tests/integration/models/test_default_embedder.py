@@ -12,8 +12,6 @@ import pytest
 
 from sleuth.tools.search.vectors.embedder import LocalEmbedder
 
-pytestmark = pytest.mark.integration
-
 TEXTS = ["", "Who rules?", "A stone bridge over the RIVER. " * 60, "水の都", *(f"text {n} " * n for n in range(1, 40))]
 
 QUERY = """

@@ -20,7 +20,7 @@ from sleuth.studio.model_server import server
 from sleuth.studio.model_server.flags import ServeOptions
 from sleuth.tools.errors import ModelError
 
-pytestmark = [pytest.mark.integration, pytest.mark.vllm, pytest.mark.usefixtures("vllm_installed")]
+pytestmark = [pytest.mark.vllm, pytest.mark.usefixtures("vllm_installed")]
 
 # A process that locks a file, and its child; both only wait.
 FAMILY = """

@@ -12,8 +12,6 @@ from sleuth.tools.http import MAX_REPLY_BYTES
 from sleuth.tools.search.vectors.embedder import RETRIES, make_embedder
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 Bound = tuple[str, list[dict[str, Any]]]
 """The address of an endpoint, and the requests that it received."""
 

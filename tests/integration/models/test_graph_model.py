@@ -28,7 +28,7 @@ from training.graph_llm_compare import Replies
 from training.roles.tuning.batches import Plan, prompt_token_ids, tokenize_examples
 from training.roles.tuning.tune import CHECKPOINT, learn
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("torch_geometric")]
+pytestmark = pytest.mark.usefixtures("torch_geometric")
 
 EMBEDDER = HashingEmbedder(dimension=32)
 PLAN = Plan(rank=4, tokens=3000, batches_per_step=1, warm_up=2, rate=0.02, save_every=2)

@@ -27,7 +27,6 @@ from training.graph_llm_compare import Replies
 from training.roles.tuning.batches import Plan
 
 pytestmark = [
-    pytest.mark.integration,
     pytest.mark.vllm,
     pytest.mark.nightly,  # starts a server of its own
     pytest.mark.usefixtures("vllm_installed"),

@@ -18,8 +18,6 @@ from sleuth.agents.llm.context_windows import CUT
 from sleuth.studio.cli.commands.doctor import examine, examine_model
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 
 @pytest.mark.parametrize(
     ("server", "chosen", "window", "remedy"),

@@ -19,8 +19,6 @@ from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 RUNS, BEFORE = 20, 60
 
 

@@ -16,8 +16,6 @@ from sleuth.studio.model_server.models import MODELS, EmbeddedModel
 from sleuth.studio.model_server.weights import ensure_weights
 from sleuth.tools.errors import ModelError, ModelUnavailable
 
-pytestmark = pytest.mark.integration
-
 CONTENT = bytes(range(256)) * 9_000
 PIECES = (CONTENT[:1_000_000], CONTENT[1_000_000:])
 

@@ -13,20 +13,13 @@ import httpx
 import pytest
 from process import free_port, program
 from recording_proxy import proxying
-from scripted_backend import Asked, Scripted
+from scripted_backend import Scripted
 from serve_process import Served, sleuth_serve
-from serve_scene import ANNA, KEYS, begin, told, upload
-
-pytestmark = pytest.mark.integration
+from serve_scene import ANNA, KEYS, READING, begin, told, upload
 
 DEPLOY = Path(__file__).parents[3] / "examples" / "deploy"
 CERTIFICATE = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=sleuth.example"]
 SURROUNDINGS = "daemon off;\npid {folder}/pid;\nevents {{}}\nhttp {{ access_log off; include {folder}/sleuth.conf; }}\n"
-
-
-def reading(_asked: Asked) -> object:
-    quoted = {"source": 1, "quote": "built by Edric Gannow"}
-    return {"answerable": True, "answer": "Edric Gannow", "citations": [quoted]}
 
 
 @contextmanager
@@ -71,7 +64,7 @@ def listens(port: int) -> bool:
 async def test_server_behind_nginx_streams_and_limits_each_address(tmp_path: Path) -> None:
     trusting = ssl.create_default_context()
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
-    async with proxying(Scripted(reading)) as model:
+    async with proxying(Scripted(lambda _: READING)) as model:
         environment = {"SLEUTH_HOME": str(tmp_path / "home"), "SLEUTH_MODEL_URL": model.url, "SLEUTH_API_KEYS": KEYS}
         async with (
             sleuth_serve(tmp_path, SLEUTH_EMBEDDER="none", **environment) as served,

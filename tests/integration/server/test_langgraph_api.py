@@ -13,8 +13,6 @@ from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError, BadRequestError, ConflictError, NotFoundError
 from serve_scene import KEYS, QUESTION, Oracle
 
-pytestmark = pytest.mark.integration
-
 GREETING = ["Hello!", "Hello! What would you like to know?"]
 ANSWERED = [QUESTION, "Edric Gannow"]
 

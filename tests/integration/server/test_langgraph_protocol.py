@@ -13,8 +13,6 @@ from chat_scene import BACK, GREETING
 from langgraph_scene import PLAIN, client_at, said, talking, texts
 from serve_scene import KEYS, QUESTION, Oracle
 
-pytestmark = pytest.mark.integration
-
 CHANNELS = ["values", "updates", "checkpoints", "lifecycle", "input", "messages", "tools", "custom"]
 
 

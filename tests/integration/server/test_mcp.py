@@ -1,7 +1,6 @@
 """The tools as the SDK's own client gets them: from the command over stdio, and from the server over HTTP."""
 
 import os
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -14,9 +13,10 @@ from asgi_server import serving
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult
+from process import SLEUTH
 from recording_proxy import proxying
-from scripted_backend import Asked, Scripted
-from serve_scene import ANNA, BEN, FILES, KEYS, LIGHT, QUESTION, Oracle, opening, upload
+from scripted_backend import Scripted
+from serve_scene import ANNA, BEN, FILES, KEYS, LIGHT, QUESTION, READING, Oracle, opening, upload
 
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.registry import METHODS
@@ -24,16 +24,7 @@ from sleuth.studio.server.app import create_app
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 PLAIN = {"question": QUESTION, "method": "plain-rag", "settings": {"mode": "keyword"}}
-COMMAND = "from sleuth.studio.cli.app import main; main()"
-
-
-def reading(asked: Asked) -> Any:
-    assert asked.prompt == "reader/read"
-    quoted = {"source": 1, "quote": "built by Edric Gannow"}
-    return {"answerable": True, "answer": "Edric Gannow", "citations": [quoted]}
 
 
 def value(result: CallToolResult) -> Any:
@@ -114,12 +105,10 @@ async def test_mcp_over_stdio(tmp_path: Path) -> None:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     home = tmp_path / "home"
-    async with proxying(Scripted(reading)) as proxy:
+    async with proxying(Scripted(lambda _: READING)) as proxy:
         settings = {"SLEUTH_HOME": str(home), "SLEUTH_MODEL_URL": proxy.url, "SLEUTH_EMBEDDER": "none"}
         await ingest([tmp_path / name for name in FILES], settings=Settings(home=home, embedder="none"))
-        here = StdioServerParameters(
-            command=sys.executable, args=["-c", COMMAND, "mcp"], env={**os.environ, **settings}
-        )
+        here = StdioServerParameters(command=SLEUTH[0], args=[*SLEUTH[1:], "mcp"], env={**os.environ, **settings})
         async with Client(here, read_timeout_seconds=120) as client:
             await tour(client)
 

@@ -10,8 +10,6 @@ from four_hops import QUESTION, four_hops
 from recording_proxy import proxying
 from scripted_backend import Scripted
 
-pytestmark = pytest.mark.integration
-
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SECRETS = {
     "SLEUTH_MODEL_KEY": "sk-Gx7-of-the-model",

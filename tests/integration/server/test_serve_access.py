@@ -17,8 +17,6 @@ from sleuth.studio.server.middleware.auth import Keys
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 OPEN = {"/healthz", "/livez", "/readyz", "/"}
 
 
@@ -32,10 +30,7 @@ async def test_key_cannot_see_data_of_another_owner(serving: Serve) -> None:
         passage = (await client.get("/v1/search?q=light&mode=keyword", headers=ANNA)).json()[0]["passage"]
         ingest = (await client.post("/v1/documents", files={"files": ("a.txt", b"a")}, headers=ANNA)).json()["ingest"]
         tried = [
-            *(
-                ("GET", f"/v1/runs/{thread}{end}", None)
-                for end in ("", "/events", "/history", "/export", "/conversation")
-            ),
+            *(("GET", f"/v1/runs/{thread}{end}", None) for end in ("", "/events", "/history", "/export")),
             ("GET", f"/v1/runs/{thread}/checkpoints/{checkpoint}", None),
             *(("POST", f"/v1/runs/{thread}/{what}", {}) for what in ("stop", "resume")),
             ("POST", f"/v1/runs/{thread}/fork", {"at": checkpoint}),

@@ -12,8 +12,6 @@ from postgres_fixture import PostgresServer
 from serve_fixture import Serve
 from serve_scene import Oracle, begin, begin_held, events_in, told, upload
 
-pytestmark = pytest.mark.integration
-
 SECONDS = 3.0
 """For which it is away."""
 

@@ -1,5 +1,9 @@
-"""Follow-ups over the runs API: understood with the conversation before, each a run of its own, found again by all."""
+"""Follow-ups over the runs API: a chat that begins with the question and the answer of a run."""
 
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -7,11 +11,7 @@ import pytest
 from serve_fixture import BOTH_STORES, Serve
 from serve_scene import QUESTION, Oracle, begin, told, upload
 
-from sleuth.agents.model import Request
-from sleuth.tools.errors import ModelUnavailable
-
-pytestmark = pytest.mark.integration
-
+FIRST = "What is the Pellowrig Light?"
 ASKED = "And who built it?"
 
 
@@ -20,7 +20,8 @@ def oracle() -> Oracle:
     """Oracle that rewrites every follow-up into the question."""
     made = Oracle()
     knows = made.said
-    made.said = lambda request: {"question": QUESTION} if request.role == "rewriter" else knows(request)
+    replies = {"rewriter": {"question": QUESTION}, "router": "follow-up"}
+    made.said = lambda request: replies.get(request.role) or knows(request)
     return made
 
 
@@ -29,57 +30,29 @@ async def follow(client: httpx.AsyncClient, after: str, asked: str = ASKED, **mo
     return await client.post("/v1/runs", json=body)
 
 
-async def followed(client: httpx.AsyncClient, after: str) -> str:
-    begun = await follow(client, after)
-    assert begun.status_code == 201, begun.text
-    thread = str(begun.json()["thread"])
-    assert (await told(client, thread))[-1][1] == "answer"
-    return thread
-
-
-def rewritings(oracle: Oracle) -> list[Request]:
-    return [request for request in oracle.requests if request.role == "rewriter"]
-
-
-async def test_follow_up_is_rewritten_and_is_a_separate_run(client: httpx.AsyncClient, oracle: Oracle) -> None:
-    await upload(client)
-    first = await begin(client, "What is the Pellowrig Light?")
-    await told(client, first)
-    second = await followed(client, first)
-    third = await followed(client, second)
-    heard = rewritings(oracle)[-1].input
-    assert heard["question"] == ASKED
-    assert [turn["text"].split(" [1]")[0] for turn in heard["turns"]] == [
-        *("What is the Pellowrig Light?", "Edric Gannow"),
-        *(QUESTION, "Edric Gannow"),
-    ]
-    shown = (await client.get(f"/v1/runs/{third}")).json()
-    assert shown["thread"]["question"] == shown["answer"]["question"] == QUESTION
-    assert (shown["follow_up"]["after"], shown["follow_up"]["asked"]) == (second, ASKED)
-    assert (shown["follow_up"]["cost"]["calls"], shown["follow_up"]["warnings"]) == (1, [])
-    assert (await client.get(f"/v1/runs/{first}")).json()["follow_up"] is None
-    for thread in (first, second, third):
-        turns = (await client.get(f"/v1/runs/{thread}/conversation")).json()
-        assert [turn["thread"]["id"] for turn in turns] == [first, second, third]
-        assert [turn["after"] for turn in turns] == ["", first, second]
-        assert [turn["asked"] for turn in turns] == ["What is the Pellowrig Light?", ASKED, ASKED]
-        assert turns[2]["answer"] == shown["answer"]
-
-
 @BOTH_STORES
-async def test_conversation_survives_a_restart_without_deleted_runs(serving: Serve) -> None:
+async def test_follow_up_starts_a_chat_that_survives_a_restart(serving: Serve, oracle: Oracle) -> None:
     async with serving() as client:
         await upload(client)
-        first = await begin(client)
+        first = await begin(client, FIRST)
         await told(client, first)
-        second = await followed(client, first)
+        begun = await follow(client, first, values={"top_k": 2})
+        assert begun.status_code == 201, begun.text
+        chat = begun.json()["thread"]
+        assert (await told(client, chat))[-1][1] == "answer"
     async with serving() as client:
-        third = await followed(client, second)
         assert (await client.delete(f"/v1/runs/{first}")).status_code == 204
-        turns = (await client.get(f"/v1/runs/{third}/conversation")).json()
-        assert [turn["thread"]["id"] for turn in turns] == [second, third]
-        assert (await follow(client, first)).status_code == 404
-        await followed(client, second)
+        shown = (await client.get(f"/v1/runs/{chat}")).json()
+        assert (shown["thread"]["method"], shown["thread"]["question"]) == ("chat", ASKED)
+        assert shown["thread"]["options"]["values"] == {"method": "plain-rag", "method_settings": {"top_k": 2}}
+        assert shown["answer"]["question"] == QUESTION
+        again = {"question": "And when?", "method": "chat", "thread": chat}
+        assert (await client.post("/v1/runs", json=again)).json()["thread"] == chat
+        await told(client, chat)
+    *_, heard = [request.input for request in oracle.requests if request.role == "rewriter"]
+    assert heard["question"] == "And when?"
+    texts = [turn["text"].split(" [1]")[0] for turn in heard["turns"]]
+    assert texts == [FIRST, "Edric Gannow", ASKED, "Edric Gannow"]
 
 
 async def test_follow_up_on_a_run_without_answer_is_refused(client: httpx.AsyncClient, oracle: Oracle) -> None:
@@ -93,7 +66,20 @@ async def test_follow_up_on_a_run_without_answer_is_refused(client: httpx.AsyncC
     wrong: list[dict[str, Any]] = [{"values": {"nothing": 1}}, {"method": "plane-rag"}, {"thread": first}]
     assert [(await follow(client, first, **each)).status_code for each in wrong] == [400] * 3
     assert (await follow(client, first, "  ")).status_code == 400
-    assert rewritings(oracle) == [], "a model was asked for nothing"
-    oracle.said = lambda _: ModelUnavailable("The model server is down.")
-    assert (await follow(client, first)).status_code == 503
     assert len((await client.get("/v1/runs")).json()) == 1
+
+
+async def test_follow_up_of_an_older_release_is_an_ordinary_run(serving: Serve, tmp_path: Path) -> None:
+    about = {"after": "first", "conversation": "first", "asked": ASKED, "cost": {"calls": 1}, "warnings": []}
+    async with serving() as client:
+        await upload(client)
+        thread = await begin(client)
+        await told(client, thread)
+    with closing(sqlite3.connect(tmp_path / "home" / "runs.sqlite")) as connection, connection:
+        connection.execute("UPDATE sleuth_threads SET options = ?", [json.dumps({"follow_up": about})])
+        connection.execute("CREATE TABLE sleuth_serve_follow_ups (thread, after, conversation, asked, cost, warnings)")
+    async with serving() as client:
+        shown = (await client.get(f"/v1/runs/{thread}")).json()
+        assert shown["answer"]["text"] == "Edric Gannow"
+        assert shown["thread"]["options"]["follow_up"] == about
+        assert [row["id"] for row in (await client.get("/v1/runs")).json()] == [thread]

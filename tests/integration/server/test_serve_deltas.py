@@ -12,14 +12,11 @@ from model_server import ModelServer, Spoken, chunks, completion, cut, forever
 from model_server import serving as model_serving
 from serve_fixture import Serve
 from serve_process import sleuth_serve
-from serve_scene import Oracle, app_of, begin, told, upload
+from serve_scene import READING, Oracle, app_of, begin, told, upload
 from test_serve_kill import Reader
 
 from sleuth.studio.server.state import server_state_of
 
-pytestmark = pytest.mark.integration
-
-SAID = {"answerable": True, "answer": "Edric Gannow", "citations": [{"source": 1, "quote": "built by Edric Gannow"}]}
 LIMIT = 300
 """Seconds that anything may take on a busy machine."""
 
@@ -56,7 +53,7 @@ async def test_deltas_arrive_within_their_step_without_id_and_once(client: httpx
     assert names[:3] == ["step", "step", "step"]
     assert names[-2:] == ["step", "answer"]
     assert set(names[3:-2]) == {"delta"}
-    assert json.loads("".join(data["text"] for _, data in heard)) == SAID
+    assert json.loads("".join(data["text"] for _, data in heard)) == READING
     [request] = oracle.requests
     about = {"thread": thread, "node": "answer", "role": "reader", "call": request.call_id}
     about |= {"method": "plain-rag", "part_of": ""}
@@ -80,7 +77,7 @@ async def test_text_before_a_stop_is_reset_when_the_run_is_resumed(client: httpx
     assert {data["call"] for _, data in said} == {first.call_id}
     assert said[0][0] == "reset"
     last = max(at for at, (name, _) in enumerate(said) if name == "reset")
-    assert json.loads("".join(data["text"] for _, data in said[last + 1 :])) == SAID
+    assert json.loads("".join(data["text"] for _, data in said[last + 1 :])) == READING
     assert [data["node"] for _, name, data in before + after if name == "step"] == STEPS
 
 
@@ -109,7 +106,7 @@ class Hearing(Reader):
 @pytest.mark.parametrize("killed", [False, True], ids=["the model's connection is cut", "the server is killed"])
 async def test_text_of_a_repeated_call_is_reset(tmp_path: Path, killed: bool) -> None:
     go, hold = asyncio.Event(), asyncio.Event()
-    reply = completion(json.dumps(SAID))
+    reply = completion(json.dumps(READING))
     broken = chunks(reply)[:5]
 
     async def then() -> None:

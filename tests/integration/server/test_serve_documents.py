@@ -1,13 +1,10 @@
 """Documents over HTTP: sent, listed, shown, found, replaced, deleted."""
 
 import httpx
-import pytest
 from serve_fixture import BOTH_STORES
 from serve_scene import FILES, LIGHT, upload
 
 from sleuth.tools.settings import Settings
-
-pytestmark = pytest.mark.integration
 
 
 @BOTH_STORES

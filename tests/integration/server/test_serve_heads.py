@@ -8,8 +8,6 @@ import httpx
 import pytest
 from serve_process import Served, sleuth_serve
 
-pytestmark = pytest.mark.integration
-
 MOST = 16 << 20
 """Bytes that are sent unless the server ends the connection before."""
 

@@ -15,8 +15,6 @@ from scripted_backend import Scripted
 from serve_process import Served, sleuth_serve
 from serve_scene import upload
 
-pytestmark = pytest.mark.integration
-
 RUNS = 4
 ARTICLES = {f"{name}.txt": f"The {name} is in the article about the fair." for name in ("light", "keeper", "lamp")}
 

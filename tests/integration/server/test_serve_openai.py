@@ -20,8 +20,6 @@ from sleuth.studio.server.app import create_app
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 ASKED: list[ChatCompletionMessageParam] = [{"role": "user", "content": QUESTION}]
 FOLLOWED: list[ChatCompletionMessageParam] = [
     {"role": "system", "content": "Be a pirate."},

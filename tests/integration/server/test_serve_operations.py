@@ -23,8 +23,6 @@ from sleuth.studio.server.telemetry.logs import Lines
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.storage.locks import RESTORING
 
-pytestmark = pytest.mark.integration
-
 NOWHERE = "http://127.0.0.1:9/v1"
 
 

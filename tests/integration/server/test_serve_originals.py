@@ -7,8 +7,6 @@ import pytest
 from serve_fixture import BOTH_STORES, Serve
 from serve_scene import FILES, upload
 
-pytestmark = pytest.mark.integration
-
 LIGHT = "/v1/documents/light.md/original"
 
 

@@ -9,8 +9,6 @@ from sleuth.graphs.persistence.threads import Origin
 from sleuth.studio.server.state import ServerState, server_state_of
 from sleuth.tools.sources.web_pages.page import PageText
 
-pytestmark = pytest.mark.integration
-
 
 async def begin_tree(server: ServerState) -> None:
     """Store a chat whose turn has a run, which has a run of its own; each with a page and an event."""

@@ -4,13 +4,10 @@ from io import BytesIO
 from typing import Any
 
 import httpx
-import pytest
 from docx import Document
 from serve_scene import LIGHT, QUESTION, Oracle, begin, told, upload
 
 from sleuth.agents.model import Request
-
-pytestmark = pytest.mark.integration
 
 SENTENCE = "The Pellowrig Light was built by Edric Gannow."
 

@@ -14,8 +14,6 @@ from serve_scene import ANNA, KEYS, Oracle, begin, opening, told, upload
 from sleuth.studio.server.app import create_app
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 EXAMPLES = 8
 """Per route and phase."""

@@ -10,8 +10,6 @@ import pytest
 from process import free_port
 from serve_process import COMMAND, sleuth_serve
 
-pytestmark = pytest.mark.integration
-
 
 def refused(*options: str, **environment: str) -> tuple[int, str]:
     """Run the command; return its exit status and its message."""

@@ -5,13 +5,10 @@ from io import BytesIO
 from typing import Any
 
 import httpx
-import pytest
 from openpyxl import load_workbook
 from serve_scene import FILES, LIGHT, QUESTION, Oracle, begin, told, upload
 
 from sleuth.agents.model import Request
-
-pytestmark = pytest.mark.integration
 
 COLUMN = {"name": "builder", "question": QUESTION, "kind": "text"}
 

@@ -12,7 +12,6 @@ from serve_fixture import Serve
 from serve_scene import Oracle, begin_held, told, upload
 
 pytestmark = [
-    pytest.mark.integration,
     pytest.mark.postgres,
     pytest.mark.parametrize("store", ["postgres"], indirect=True),
 ]

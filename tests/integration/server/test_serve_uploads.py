@@ -20,8 +20,6 @@ from sleuth.tools.errors import EmbedderChanged, ModelUnavailable
 from sleuth.tools.search.vectors.embedder import Vectors
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 
 class Away(HashingEmbedder):
     """Embeds nothing as long as it has something to complain about."""

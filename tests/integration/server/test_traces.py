@@ -2,37 +2,27 @@
 
 import asyncio
 import os
-import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 from otlp_collector import Collector, collecting
-from process import free_port
+from process import SLEUTH, free_port
 from recording_proxy import Proxy, proxying
-from scripted_backend import Asked, Scripted
+from scripted_backend import Scripted
 from serve_process import sleuth_serve
-from serve_scene import FILES, LIGHT, QUESTION, upload
+from serve_scene import FILES, LIGHT, QUESTION, READING, upload
 
-pytestmark = pytest.mark.integration
-
-SLEUTH = [sys.executable, "-c", "from sleuth.studio.cli.app import main; main()"]
 TRACE, CALLER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TRACEPARENT = f"00-{TRACE}-{CALLER}-01"
 ASK = ("ask", QUESTION, "--method", "plain-rag", "--set", "mode=keyword", "--set", "check_evidence=false")
 
 
-def script(asked: Asked) -> Any:
-    quoted = {"source": 1, "quote": "built by Edric Gannow"}
-    return {"answerable": True, "answer": "Edric Gannow", "citations": [quoted]}
-
-
 @pytest.fixture
 async def proxy() -> AsyncIterator[Proxy]:
-    async with proxying(Scripted(script)) as running:
+    async with proxying(Scripted(lambda _: READING)) as running:
         yield running
 
 
@@ -88,17 +78,7 @@ async def test_command_exports_its_run_without_texts(
     )
     assert {span.trace for span in collector.spans} == {run.trace}
     assert run.attributes["gen_ai.conversation.id"] == "first"
-    expected = {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.request.model": "scripted",
-        "gen_ai.usage.input_tokens": 100,
-        "gen_ai.usage.output_tokens": 10,
-        "gen_ai.response.finish_reasons": ["stop"],
-        "server.address": "127.0.0.1",
-        "server.port": int(proxy.url.removesuffix("/v1").rpartition(":")[2]),
-    }
-    assert {name: call.attributes[name] for name in expected} == expected
-    assert search.attributes["gen_ai.operation.name"] == "retrieval"
+    assert call.attributes["server.port"] == int(proxy.url.removesuffix("/v1").rpartition(":")[2])
     assert [sent.trace for sent in proxy.calls] == [f"00-{call.trace}-{call.id}-{proxy.calls[0].trace[-2:]}"]
     posted = b"".join(body for _, body in collector.requests)
     assert not [text for text in (QUESTION, LIGHT, "Gannow") if text.encode() in posted]

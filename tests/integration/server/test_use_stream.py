@@ -14,8 +14,6 @@ from node_fixture import run_script
 from serve_process import sleuth_serve
 from serve_scene import QUESTION, Oracle
 
-pytestmark = pytest.mark.integration
-
 APPROVE = {"decisions": [{"type": "approve"}]}
 TURNS = [
     {"submit": "Hello!", "config": PLAIN, "messages": 2, "last": "Hello!", "waits": False, "cited": 0},

@@ -4,7 +4,6 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import pytest
 from asgi_server import serving
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -13,8 +12,6 @@ from starlette.routing import Route
 
 from sleuth.tools.sources.knowledge_graph.backends import MAX_BYTES, open_graph
 from sleuth.tools.sources.knowledge_graph.functions import look_up
-
-pytestmark = pytest.mark.integration
 
 ODD = {
     "error": PlainTextResponse("no", status_code=500),

@@ -12,8 +12,6 @@ from sleuth.tools.errors import DocumentError, UsageError
 from sleuth.tools.sources.web_pages.fetch import fetch_page, is_public
 from sleuth.tools.sources.web_pages.page import Page
 
-pytestmark = pytest.mark.integration
-
 OUTSIDE, INSIDE = "127.0.0.1", "127.0.0.2"
 """Two addresses of this machine: one represents the public internet, one a forbidden target."""
 

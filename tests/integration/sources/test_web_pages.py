@@ -17,8 +17,6 @@ from sleuth.tools.sources.web_pages.page import (
     read_pages,
 )
 
-pytestmark = pytest.mark.integration
-
 ARTICLE = "The weir house was built by Rosa Quill in 1843, and it has stood beside the river ever since. " * 4
 TABLE = "<table><tr><th>Keeper<th>Years<tr><td>Tom Ash<td>1850</table>"
 PAGE = f"""<!DOCTYPE html><html><head><title>The weir house | Gazette</title><script>var x = "no text";</script></head>

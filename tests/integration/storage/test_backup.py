@@ -28,8 +28,6 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.storage import hold
 from sleuth.tools.types import Hit
 
-pytestmark = pytest.mark.integration
-
 TEXTS = {f"light{at}.txt": f"The lamp number {at} was built by Edric Gannow in 18{at:02}." for at in range(12)}
 OTHER = "Something else of granite."
 QUERY = Query(text="lamp number 7", k=3, mode="hybrid")

@@ -12,8 +12,6 @@ from sleuth.tools.settings import Settings
 
 conformance = pytest.importorskip("langgraph.checkpoint.conformance", reason="run `make setup`: the suite is new in it")
 
-pytestmark = pytest.mark.integration
-
 
 async def test_run_savers_conform(tmp_path: Path, database_url: str | None) -> None:
     @conformance.checkpointer_test(name=f"runs {uuid4().hex}")

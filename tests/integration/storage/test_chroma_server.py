@@ -12,8 +12,6 @@ from sleuth.tools.search.retriever import Query
 from sleuth.tools.search.vectors import chroma_index
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 
 async def test_collection_keeps_its_vectors_on_a_server(settings: Settings, chroma_url: str) -> None:
     there = settings.model_copy(update={"chroma_url": chroma_url})

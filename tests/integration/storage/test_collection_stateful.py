@@ -25,8 +25,6 @@ from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.storage.database import catalogue_url
 from sleuth.tools.types import Hit, Passage
 
-pytestmark = pytest.mark.integration
-
 WORDS = ("Abbersham", "Brask", "Corrodane", "Dunvarrow", "Ephraim", "Fennimer", "Gunnora", "Hollin")
 NAMES = st.sampled_from(["a", "b", "c", "line-d", "line-e"])
 SENTENCES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3, unique=True).map(

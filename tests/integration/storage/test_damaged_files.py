@@ -12,8 +12,6 @@ from storage_operations import Operation, execute
 
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 # Chroma writes an index to files only from 1,000 vectors on. Texts that share words with some others, as real ones do:
 # its approximate search misses one of twenty among vectors that are all equally far from each other.
 TEXTS = {

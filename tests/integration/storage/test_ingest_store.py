@@ -25,8 +25,6 @@ from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.storage.database import catalogue_url
 from sleuth.tools.storage.locks import hold
 
-pytestmark = pytest.mark.integration
-
 MODES: tuple[Mode, ...] = ("keyword", "dense", "hybrid")
 
 

@@ -20,8 +20,6 @@ from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import StoreDamaged
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 LATEST = "WHERE checkpoint_id = (SELECT max(checkpoint_id) FROM checkpoints)"
 
 

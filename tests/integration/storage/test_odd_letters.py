@@ -18,8 +18,6 @@ from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 NUL, HALF = "\x00", "\ud800"
 
 

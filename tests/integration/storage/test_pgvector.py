@@ -15,8 +15,6 @@ from sleuth.tools.search.vectors import index, pgvector_index
 from sleuth.tools.search.vectors.index import VectorIndex
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 WORDS = ("amber", "bridge", "candle", "dune", "ember", "ferry", "garden", "harbor", "island", "jetty", "kiln", "mill")
 ENTRIES = [
     entry(f"d{number:03}", f"{WORDS[number % 12]} {WORDS[number // 12]} {number % 7}") for number in range(12 * 12)

@@ -10,7 +10,7 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue, Stored
 from sleuth.tools.storage.database import catalogue_url
 
-pytestmark = [pytest.mark.integration, pytest.mark.postgres]
+pytestmark = pytest.mark.postgres
 
 
 @pytest.fixture

@@ -20,8 +20,6 @@ from sleuth.graphs.runs.service import RunService, checkpoint_id_of
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import UnknownName
 
-pytestmark = pytest.mark.integration
-
 
 @pytest.fixture
 async def runs(tmp_path: Path, database_url: str | None) -> AsyncIterator[RunService]:

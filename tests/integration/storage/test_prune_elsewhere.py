@@ -19,7 +19,7 @@ from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import ThreadBusy, UnknownName
 from sleuth.tools.settings import Settings
 
-pytestmark = [pytest.mark.integration, pytest.mark.postgres]
+pytestmark = pytest.mark.postgres
 
 Deed = Callable[[], Awaitable[object]]
 

@@ -6,7 +6,7 @@ import pytest
 from cli_process import sleuth
 from ray_fixture import ray_cluster
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.timeout(180)
 
 
 @pytest.mark.faults

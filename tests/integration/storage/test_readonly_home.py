@@ -5,23 +5,20 @@ import os
 import shutil
 import stat
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from fault_scenarios import PAR
 from hashing_embedder import HashingEmbedder
+from process import SLEUTH
 from recording_proxy import proxying
 from scripted_backend import Scripted
 
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 # Root may write everywhere, unless it gives that up.
 _POWERLESS = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search"]
-SLEUTH = [sys.executable, "-c", "from sleuth.studio.cli.app import main; main()"]
 
 
 def freeze(home: Path) -> None:

@@ -21,8 +21,6 @@ from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import RunError, ThreadBusy, UnknownName
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 
 def without_place(answer: Answer) -> Answer:
     """An answer without its place in the store."""

@@ -23,8 +23,6 @@ from sleuth.tools.collection.collection import Collection
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 MEGABYTES = 48
 DOCUMENTS = 300
 MODES: tuple[Mode, ...] = ("keyword", "dense", "graph")

@@ -12,8 +12,6 @@ import pytest
 from sleuth.tools.errors import StoreBusy, StoreError
 from sleuth.tools.storage.locks import LockMode, hold
 
-pytestmark = pytest.mark.integration
-
 HOLDER = """
 import asyncio, sys
 from pathlib import Path

@@ -13,8 +13,6 @@ from sleuth.tools.search.retriever import Query
 from sleuth.tools.search.vectors.chroma_index import ChromaIndex
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.integration
-
 PASSAGES = [entry(name, text).passages[0] for name, text in (("a", "a stone bridge"), ("b", "a water mill"))]
 
 

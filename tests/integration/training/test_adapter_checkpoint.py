@@ -10,7 +10,7 @@ from sleuth.studio.model_server.adapter import CONFIG, WEIGHTS
 from sleuth.studio.model_server.convert import ensure_checkpoint
 from sleuth.studio.model_server.flags import ServeOptions
 
-pytestmark = [pytest.mark.integration, pytest.mark.vllm, pytest.mark.usefixtures("vllm_installed")]
+pytestmark = [pytest.mark.vllm, pytest.mark.usefixtures("vllm_installed")]
 
 LAYER = "model.layers.3.self_attn.q_proj"
 RANK, HIDDEN = 2, 576

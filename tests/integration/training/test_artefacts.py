@@ -21,17 +21,6 @@ DATA = Path(__file__).parents[4] / "shared" / "data"
 FERRY = Evidence(title="Ferry", text="The ferry was built by Oda Brask in 1911.")
 
 
-def some_of(folder: Path, one_of: int) -> Path:
-    """Copy some lines of each training file, and the whole corpus that claims refer to."""
-    for file in (*DATA.glob("train/*.gz"), *DATA.glob("[2hms]*/[tdo]*.gz"), *DATA.glob("scifact/*.gz")):
-        rows = gzip.decompress(file.read_bytes()).splitlines()
-        copy = folder / file.relative_to(DATA)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_bytes(gzip.compress(b"\n".join(rows[:: 1 if file.name.startswith("corpus") else one_of])))
-    return folder
-
-
-@pytest.mark.integration
 @pytest.mark.vllm
 @pytest.mark.usefixtures("vllm_installed")
 @pytest.mark.skipif(not (DATA / "train").is_dir(), reason="no training files next to the checkout")

@@ -18,7 +18,7 @@ from sleuth.tools.sources.question_attributes.examples import Example, packaged_
 from sleuth.tools.sources.question_attributes.svm import LinearSvm, SvmPredictor, packaged_svm
 from training.attributes import save, train
 
-pytestmark = [pytest.mark.integration, pytest.mark.nightly]
+pytestmark = pytest.mark.nightly
 
 CRAG = Path(__file__).parents[4] / "shared" / "data" / "crag" / "dev10.jsonl.gz"
 
@@ -78,7 +78,7 @@ def test_command_reports_errors_without_a_traceback(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "own.jsonl, line 1: not a labeled question" in done.stderr
+    assert "own.jsonl, line 1 cannot be used" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "svm.npz").exists()
 

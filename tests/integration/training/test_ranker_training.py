@@ -9,8 +9,6 @@ import pytest
 
 from sleuth.tools.search.ranking import load
 
-pytestmark = pytest.mark.integration
-
 ROOT = Path(__file__).parents[3]
 
 

@@ -16,7 +16,7 @@ from sleuth.studio.model_server.adapter import merge
 from training.roles.tuning.batches import Plan, Row
 from training.roles.tuning.tune import Tuning, learn, tune
 
-pytestmark = [pytest.mark.integration, pytest.mark.nightly]
+pytestmark = pytest.mark.nightly
 
 PLAN = Plan(rank=4, tokens=60, batches_per_step=1, warm_up=2, rate=0.02, save_every=2)
 ROWS = [Row(prompt="p", ids=[1 + at % 40, *range(60, 60 + 5 * (1 + at % 4))], learned=4) for at in range(60)]

@@ -21,8 +21,6 @@ from playwright.async_api import Page, expect
 from serve_process import sleuth_serve
 from serve_scene import QUESTION
 
-pytestmark = pytest.mark.integration
-
 __all__ = ["agent_chat_ui"]
 
 PAUSE = 0.25

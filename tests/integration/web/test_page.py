@@ -15,8 +15,6 @@ from playwright.async_api import Page, Route, expect
 
 from sleuth.tools.errors import ModelUnavailable
 
-pytestmark = pytest.mark.integration
-
 
 async def test_documents_are_uploaded_found_opened_and_deleted(page: Page, site: Site) -> None:
     await drop_documents(page, await site())

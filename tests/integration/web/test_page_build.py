@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 from page_fixture import installing
 
-pytestmark = pytest.mark.integration
-
 
 @pytest.mark.nightly
 @pytest.mark.timeout(1800)

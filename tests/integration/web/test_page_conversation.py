@@ -1,4 +1,4 @@
-"""Going on in the page: follow-ups, another budget, a chat; and an upload that is stopped."""
+"""Going on in the page: a follow-up, another budget, a chat; and an upload that is stopped."""
 
 import asyncio
 
@@ -6,11 +6,9 @@ import httpx
 import pytest
 from blocking_model import CORPUS, Gated
 from page_fixture import Site
-from page_scene import FOLLOW_UP, QUESTION, Teller
+from page_scene import FOLLOW_UP, QUESTION
 from page_use import ask_and_wait, choose_method, drop_documents, expect_status, faults, open_tab, picture
 from playwright.async_api import Page, expect
-
-pytestmark = pytest.mark.integration
 
 
 async def ask_on(page: Page, message: str = FOLLOW_UP) -> None:
@@ -22,38 +20,28 @@ async def ask_on(page: Page, message: str = FOLLOW_UP) -> None:
 async def expect_conversation(page: Page) -> None:
     """Assert that the page shows the follow-up with the earlier question and answer."""
     await expect(page.get_by_role("heading", name=FOLLOW_UP)).to_be_visible()
-    await expect(page.locator(".run-head")).to_contain_text(f"Rewritten as: {QUESTION}")
-    await expect(page.get_by_role("region", name=f"Earlier: {QUESTION}")).to_contain_text("Kelp Fair")
     await expect_status(page, "answered")
+    said = page.get_by_role("list", name="Earlier messages").get_by_role("listitem")
+    await expect(said.first).to_have_text(f"You: {QUESTION}")
+    await expect(said.nth(1)).to_contain_text("Kelp Fair [1]")
+    await expect(said.nth(2)).to_have_text(f"You: {FOLLOW_UP}Rewritten as: {QUESTION}")
     await expect(page.get_by_role("region", name="Answer")).to_contain_text("Kelp Fair")
 
 
 @pytest.mark.nightly
-async def test_follow_up_continues_the_conversation(page: Page, site: Site, teller: Teller, axe: str) -> None:
+async def test_follow_up_starts_a_chat(page: Page, site: Site, axe: str) -> None:
     await ask_and_wait(page, await site())
-    first = page.url
-    teller.gates["rewriter/rewrite"].clear()
     await ask_on(page)
-    await expect(page.get_by_role("button", name="Rewriting the question")).to_be_disabled()
-    teller.gates["rewriter/rewrite"].set()
     await expect_conversation(page)
-    await expect(page.get_by_role("heading", name=FOLLOW_UP)).to_be_in_viewport()
-    await page.locator(".turn").scroll_into_view_if_needed()
     await picture(page, "conversation")
     assert await faults(page, axe) == []
     await page.reload()
     await expect_conversation(page)
-    await page.get_by_role("region", name="Earlier").get_by_role("button", name="Footnote 1").click()
-    await expect(page.get_by_role("dialog").locator("mark")).to_be_visible()
-    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("form", name="Ask a follow-up")).to_contain_text("The next message of this chat.")
+    await page.get_by_text("How this was found").click()
+    await expect(page.get_by_role("region", name="Methods used").get_by_role("link", name="par-rag")).to_be_visible()
     await open_tab(page, "Explore")
-    await expect(page.get_by_role("heading", name="State machine of par-rag")).to_be_visible()
-    await open_tab(page, "Answer")
-    await page.get_by_role("link", name="Open this run").click()
-    await expect(page.get_by_role("heading", name=QUESTION)).to_be_visible()
-    assert page.url == first
-    await page.get_by_role("region", name="Follow-ups").get_by_role("link", name=FOLLOW_UP).click()
-    await expect_conversation(page)
+    await expect(page.get_by_role("heading", name="Checkpoints")).to_be_visible()
 
 
 @pytest.mark.nightly

@@ -10,8 +10,6 @@ from serve_scene import Oracle, send, told
 
 from sleuth.agents.model import Request
 
-pytestmark = pytest.mark.integration
-
 WIDTH = 360
 LONGEST_ANSWER = 400
 TOO_WIDE = """[document.documentElement, ...document.querySelectorAll("main, .dialog")]

@@ -12,8 +12,6 @@ from playwright.async_api import Page, expect
 from reportlab.lib.styles import getSampleStyleSheet
 from reportlab.platypus import PageBreak, Paragraph, SimpleDocTemplate
 
-pytestmark = pytest.mark.integration
-
 PDF_FILES = re.compile(r"/assets/pdf[-.]")
 """Files of the page that only originals need."""
 

@@ -9,8 +9,6 @@ from page_scene import FOLLOW_UP, QUESTION
 from page_use import drop_documents, expect_status, open_tab
 from playwright.async_api import Locator, Page, expect
 
-pytestmark = pytest.mark.integration
-
 
 class Person:
     """Clicks and types on a page; opening a list of choices and choosing is two clicks."""
@@ -88,11 +86,13 @@ async def ask_and_read(page: Page, person: Person) -> None:
     with person.task("save the answer"):
         async with page.expect_download():
             await person.click(("button", "More"), ("menuitem", "Save as Markdown"))
+    first = page.url
     with person.task("ask a follow-up question"):
         await person.type(page.get_by_label("Follow-up question"), FOLLOW_UP)
         await person.click(("button", "Ask a follow-up"))
         await expect(page.get_by_role("heading", name=FOLLOW_UP)).to_be_visible()
         await expect_status(page, "answered")
+    await page.goto(first)
     with person.task("ask the question again with another method"):
         await person.click(("button", "Retry with another method"))
         await expect(page.get_by_role("button", name="Method: crp-rag")).to_be_visible()

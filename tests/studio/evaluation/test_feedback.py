@@ -29,14 +29,14 @@ async def test_rated_runs_become_questions_once(settings: Settings, tmp_path: Pa
         runs = RunService(store, Services(model=Replying(CHAIN.reply_to), retriever=Shelf(CHAIN.passages)))
         await rate(runs, "good", rating="up", comment="")
         await rate(runs, "silent", rating="down", comment=" ")
-        await rate(runs, "bad", rating="down", comment="It was 1902.")
+        await rate(runs, "bad", rating="down", comment="It was\u20281902.")
         answer = await runs.answer("good")
         assert answer.text
         assert len((await export_feedback(runs, out))[0]) == 2
-        good, bad = map(json.loads, out.read_text().splitlines())
+        good, bad = map(json.loads, out.read_bytes().splitlines())
         assert (good["id"], good["type"], good["answer"]) == ("good", "good_answer", answer.text)
         assert good["gold_ids"] == [citation["passage"] for citation in answer.citations]
-        assert (bad["id"], bad["type"], bad["comment"]) == ("bad", "bad_answer", "It was 1902.")
+        assert (bad["id"], bad["type"], bad["comment"]) == ("bad", "bad_answer", "It was\u20281902.")
         assert bad["rejected_answer"] == answer.text
         assert not {"answer", "gold_ids"} & bad.keys()
         [file] = read_questions([out])
@@ -45,7 +45,7 @@ async def test_rated_runs_become_questions_once(settings: Settings, tmp_path: Pa
         await rate(runs, "later", rating="up", comment="Exactly.")
         added, kept = await export_feedback(runs, out)
         assert ([row["id"] for row in added], kept) == (["later"], 2)
-        assert len(out.read_text().splitlines()) == 3
+        assert len(out.read_bytes().splitlines()) == 3
 
 
 async def test_other_files_are_refused(settings: Settings, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@ from pathlib import Path
 
 from scripted_model import ScriptedModel
 
-from sleuth.graphs.core.answer import Cost
 from sleuth.studio.evaluation.data import GoldQuestion
 from sleuth.studio.evaluation.results import Result, Results
 from sleuth.studio.evaluation.runs import judge_all
@@ -20,16 +19,7 @@ def result(thread: str, question: str, text: str, status: str = "answered") -> R
         question=question,
         status=status,
         text=text,
-        cited=[],
-        quoted=None,
-        checked=None,
-        shown=[],
-        cost=Cost(calls=1, prompt_tokens=1, cached_tokens=0, completion_tokens=1, model_seconds=0.1, nodes={}),
-        seconds=None,
-        warnings=0,
-        problem="",
         simulated=False,
-        judged=None,
         scores={"em": 0.0},
     )
 
@@ -40,7 +30,7 @@ async def judged(folder: Path, model: ScriptedModel, *made: Result) -> dict[str,
         await results.add(each)
     kept = list(results.by_thread.values())
     assert await judge_all(model, results, kept, QUESTIONS, at_once=1) == ""
-    return {thread: each["judged"] for thread, each in Results(folder).by_thread.items()}
+    return {thread: each.judged for thread, each in Results(folder).by_thread.items()}
 
 
 async def test_every_answer_is_judged_once_and_refusals_by_rule(tmp_path: Path) -> None:
@@ -57,7 +47,7 @@ async def test_every_answer_is_judged_once_and_refusals_by_rule(tmp_path: Path) 
     assert [request.input["said"] for request in model.requests] == ["Tolvane, in the west", "Sennick"]
     assert await judged(tmp_path, ScriptedModel()) == opinions
     kept = Results(tmp_path).by_thread["a"]
-    assert (kept["scores"]["acc_lm"], kept["scores"]["em"], kept["scores"]["crag"]) == (1, 0, 1)
+    assert (kept.scores["acc_lm"], kept.scores["em"], kept.scores["crag"]) == (1, 0, 1)
 
 
 async def test_judge_reads_the_first_fifty_words_as_data(tmp_path: Path) -> None:

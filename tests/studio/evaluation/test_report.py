@@ -3,10 +3,9 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from sleuth.graphs.core.answer import Cost
 from sleuth.studio.evaluation.data import GoldQuestion, systems
 from sleuth.studio.evaluation.report import cell, difference_table, verdict, write_report
-from sleuth.studio.evaluation.results import methods_result, scores
+from sleuth.studio.evaluation.results import Result, methods_result
 from sleuth.studio.evaluation.scoring import Difference, Interval
 
 MARKUP = "<script>a|b</script> ![x](http://a.example/x.png) [y](http://a.example/) *z* &amp;"
@@ -15,21 +14,9 @@ MARKUP = "<script>a|b</script> ![x](http://a.example/x.png) [y](http://a.example
 def test_page_shows_texts_without_their_markup(tmp_path: Path) -> None:
     """Questions, answers and system names are text: the page has no script, link or picture of theirs."""
     question = GoldQuestion(set="s", id="q", question=MARKUP, answers=("cat",))
-    cost = Cost(calls=1, prompt_tokens=1, cached_tokens=0, completion_tokens=1, model_seconds=0.1, nodes={})
-    run: Any = {"thread": "t", "system": "plain-rag", "question": "s/q", "status": "answered", "text": MARKUP}
-    run |= {
-        "quoted": None,
-        "checked": None,
-        "seconds": None,
-        "cited": [],
-        "shown": [],
-        "cost": cost,
-        "warnings": 0,
-        "problem": "",
-        "simulated": True,
-        "judged": None,
-    }
-    run["scores"] = scores(run, question)
+    run = Result(thread="t", system="plain-rag", question="s/q", status="answered", text=MARKUP, simulated=True).scored(
+        question
+    )
     collection = {"name": "<b>", "documents": 1, "passages": 1, "sha256": "2"}
     data = {"files": [{"set": "s", "questions": 1, "sha256": "1"}], "collection": collection}
     report = {"questions": 1, "data": data, "warnings": [MARKUP], "models": {"default": "m"}, "simulation": {"seed": 1}}

@@ -58,17 +58,17 @@ async def test_invented_method_has_no_label_of_its_own(method: str) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "headers", "status"),
     [
-        ("GET", "/v1/examples", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}, 403),
-        ("GET", "/v1/examples", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 403),
+        ("GET", "/v1/methods", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}, 403),
+        ("GET", "/v1/methods", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 403),
         ("HEAD", "/v1/runs", {"Sec-Fetch-Site": "cross-site"}, 403),
         ("GET", "/healthz", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 403),
         ("GET", "/", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}, 403),
         ("GET", "/", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 200),
         ("GET", "/assets/index.js", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 200),
         ("POST", "/", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 403),
-        ("GET", "/v1/examples", {"Sec-Fetch-Site": "same-origin"}, 200),
-        ("GET", "/v1/examples", {"Sec-Fetch-Site": "none"}, 200),
-        ("GET", "/v1/examples", {}, 200),
+        ("GET", "/v1/methods", {"Sec-Fetch-Site": "same-origin"}, 200),
+        ("GET", "/v1/methods", {"Sec-Fetch-Site": "none"}, 200),
+        ("GET", "/v1/methods", {}, 200),
     ],
 )
 async def test_other_site_may_link_to_the_page_only(

@@ -85,17 +85,6 @@ def test_pdf_pages_come_in_order_with_whole_words() -> None:
     assert text_of(read_pdf(drawn(draw))).split("\n\n") == pages
 
 
-def test_pdf_columns_are_not_taken_for_table_cells() -> None:
-    def draw(page: Canvas) -> None:
-        for x, word in ((50, "left"), (320, "right")):
-            for line in range(40):
-                page.drawString(x, 800 - 14 * line, f"{word} line {line}.")
-
-    text = text_of(read_pdf(drawn(draw)))
-    assert " | " not in text
-    assert text.index("left line 39") < text.index("right line 0")
-
-
 @pytest.mark.parametrize(
     ("metadata", "title"),
     [("The ferries of Arden", "The ferries of Arden"), ("untitled", "Ferries"), ("Microsoft Word - f.doc", "Ferries")],

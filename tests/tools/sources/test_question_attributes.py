@@ -10,9 +10,10 @@ from hashing_embedder import HashingEmbedder
 
 from sleuth.tools.errors import StoreError, UsageError
 from sleuth.tools.sources.question_attributes import DOMAINS, Attributes
-from sleuth.tools.sources.question_attributes.examples import packaged_examples, select_demonstrations
+from sleuth.tools.sources.question_attributes.examples import Example, packaged_examples, select_demonstrations
 from sleuth.tools.sources.question_attributes.svm import TRAINED, LinearSvm, SvmPredictor, find_svm, packaged_svm
-from training.attributes import read_examples, save
+from training.attributes import save
+from training.pools import lines
 
 QUESTIONS = packaged_examples()
 
@@ -37,10 +38,10 @@ def test_every_kind_of_question_is_there_often_and_once_only() -> None:
 def test_a_line_that_is_no_labelled_question_is_named(line: str, tmp_path: Path) -> None:
     file = tmp_path / "own.jsonl"
     with pytest.raises(UsageError, match=r"own\.jsonl cannot be read"):
-        read_examples(file)
+        list(lines(file, Example))
     file.write_text(f'{{"question": "Who?", "domain": "open", "dynamic": false}}\n\n{line}\n', encoding="utf-8")
-    with pytest.raises(UsageError, match=r"own\.jsonl, line 3: not a labeled question"):
-        read_examples(file)
+    with pytest.raises(UsageError, match=r"own\.jsonl, line 3 cannot be used"):
+        list(lines(file, Example))
 
 
 # Demonstrations

@@ -6,7 +6,6 @@ passages at query time.
 """
 
 import math
-from array import array
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +30,9 @@ from sleuth.tools.types import Passage
 Kind = Literal["names", "named_by", "shares"]
 
 REMEMBERED = 2048
-"""Passages; one of 80 words takes some 20 kB. The steps of a question, and questions on one subject, share theirs."""
+"""Passages; one of 80 words takes some 20 kB, a seed twice as much. Steps of a question, and questions on one subject,
+share theirs.
+"""
 
 
 class QueryTerms:
@@ -95,21 +96,10 @@ class PassageFeatures:
         """The language by whose rules its words are stemmed."""
         return language_of(self._passage.text)
 
-    @property
-    def phrases(self) -> Iterator[NumberedMention]:
-        """Every run of its words that may be a title."""
-        return map(NumberedMention, *self._phrases)
-
     @cached_property
-    def _phrases(self) -> "tuple[array[int], array[int], array[int], array[float]]":
-        """Numbers, starts, ends and certainties in arrays: a passage has hundreds of phrases."""
-        names, starts, ends, sure = array("q"), array("i"), array("i"), array("d")
-        for phrase in number_mentions(find_phrases(self._passage.text)):
-            names.append(phrase.name)
-            starts.append(phrase.start)
-            ends.append(phrase.end)
-            sure.append(phrase.sure)
-        return names, starts, ends, sure
+    def phrases(self) -> list[NumberedMention]:
+        """Every run of its words that may be a title."""
+        return number_mentions(find_phrases(self._passage.text))
 
     @cached_property
     def aliases(self) -> dict[str, float]:

@@ -7,15 +7,12 @@ takes the weights from the model's file. Everything here blocks: call it in a th
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sleuth.tools.onnx import as_inputs, open_session
-
-if TYPE_CHECKING:
-    pass
 
 Vectors: TypeAlias = NDArray[np.float32]
 Encode: TypeAlias = Callable[[list[str]], Vectors]

@@ -8,7 +8,7 @@ import asyncio
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -27,8 +27,8 @@ from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.registry import configure, method
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, compile_method
 from sleuth.studio.cli.app import run_cli
-from sleuth.studio.cli.commands.ask import parse_pairs
-from sleuth.studio.evaluation.run_folder import write_lines
+from sleuth.studio.cli.options import parse_pairs
+from sleuth.studio.evaluation.run_folder import append_line, read_lines, write_lines
 from sleuth.studio.simulation import Simulation, gold_of
 from sleuth.studio.simulation.parameters import CLOSED_BOOK
 from sleuth.tools.collection import Collection
@@ -91,29 +91,6 @@ class SimulatedRun:
     def dice(self) -> Random:
         """The random generator of this run, independent of all other runs."""
         return Random(sha256(self.name.encode()).digest())  # noqa: S311 - repeatable by design
-
-
-class RunLog:
-    """Finished runs with their examples, one line each in a file; a truncated line is run again."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        self.plays: dict[str, list[dict[str, Any]]] = {}
-        lines = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.is_file() else []
-        whole = [line for line in lines if line.endswith("\n")]
-        self.plays = dict(map(json.loads, whole))
-        if len(whole) < len(lines):
-            file.write_text("".join(whole), encoding="utf-8")
-
-    def write(self, name: str, learned: Sequence[Example]) -> None:
-        """Add a play with what was learned from it."""
-        self.plays[name] = [asdict(example) for example in learned]
-        with self._file.open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps([name, self.plays[name]], ensure_ascii=False) + "\n")
-
-    def examples(self, turns: Iterable[SimulatedRun]) -> list[Example]:
-        """Return all that was learned from these plays, in their order."""
-        return [Example(**each) for turn in turns for each in self.plays[turn.name]]
 
 
 async def simulate_run(
@@ -243,7 +220,7 @@ def read_unaided(file: Path) -> frozenset[str]:
         UsageError: the file is missing, or is no such file.
     """
     try:
-        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        rows = [json.loads(line) for line in file.read_bytes().splitlines()]
         return frozenset(row["question"] for row in rows if row["system"] == "closed-book" and row["scores"]["em"] == 1)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
@@ -262,7 +239,8 @@ async def make(
     found, triples = extractions(given.triples)
     found += attributions(*given.claims) if given.claims else []
     facts = PassageFacts(triples)
-    log = RunLog(folder / "played.jsonl")
+    log = folder / "runs.jsonl"
+    made = {row["run"]: row["examples"] for row in read_lines(log, repair=True)}
     turns = plan_runs(known, seed=seed, limit=limit, which=which)
     corpus, settings = folder / "corpus.jsonl", Settings(home=folder / "home", embedder="none")
     await asyncio.to_thread(write_lines, corpus, known.corpus())
@@ -270,9 +248,12 @@ async def make(
     async with await Collection.open(settings) as collection:
         with typer.progressbar(turns, label="Playing", file=sys.stderr) as shown:
             for each in shown:
-                if each.name not in log.plays:
-                    log.write(each.name, await simulate_run(each, known, collection, facts))
-    found += log.examples(turns)
+                if each.name not in made:
+                    made[each.name] = [
+                        asdict(example) for example in await simulate_run(each, known, collection, facts)
+                    ]
+                    append_line(log, {"run": each.name, "examples": made[each.name]})
+    found += [Example(**each) for turn in turns for each in made[turn.name]]
     kept = mix_examples(found, budget=budget, seed=seed)
     await asyncio.to_thread(write_lines, folder / "all.jsonl", map(asdict, found))
     await asyncio.to_thread(write_lines, folder / "examples.jsonl", map(asdict, kept))
@@ -313,7 +294,7 @@ def main(
     """Make examples for all roles, and print how many of each."""
     given = Given(questions=files, triples=triples, claims=claims, decompositions=decompositions)
     known = read_unaided(unaided) if unaided else frozenset[str]()
-    which = Which(methods=methods.split(","), values=parse_pairs(set_ or []), unaided=known).checked()
+    which = Which(methods=methods.split(","), values=parse_pairs(set_), unaided=known).checked()
     card = asyncio.run(make(given, out, limit=limit, budget=tokens, seed=seed, which=which))
     typer.echo(json.dumps(card, indent=1))
 

@@ -17,7 +17,7 @@ import typer
 
 from sleuth.studio.cli.app import run_cli
 from sleuth.studio.evaluation.run_folder import write_lines
-from sleuth.tools.errors import UsageError
+from training.pools import lines
 from training.roles.data.teacher import Example
 
 LONGEST = 5_000
@@ -153,7 +153,7 @@ def main(
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
 ) -> None:
     """Draw what is learned from, and print how many examples of each prompt."""
-    examples = [example if quotes else without_quotes(example) for file in found for example in read_all(file)]
+    examples = [example if quotes else without_quotes(example) for file in found for example in lines(file, Example)]
     kept = mix_examples(examples, budget=tokens, seed=seed)
     write_lines(out, map(asdict, kept))
     typer.echo(json.dumps(count_by_prompt(kept), indent=1))
@@ -165,20 +165,6 @@ def without_quotes(example: Example) -> Example:
     if not reply or reply["answer"].lower() in ("yes", "no"):
         return example
     return replace(example, reply=json.dumps({**reply, "citations": []}, ensure_ascii=False, separators=(",", ":")))
-
-
-def read_all(file: Path) -> list[Example]:
-    """Return the examples in a file.
-
-    Raises:
-        UsageError: the file is missing, or one of its lines is not an example.
-    """
-    try:
-        return [Example(**json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
-    except (OSError, ValueError, TypeError) as error:
-        raise UsageError(
-            f"The examples in {file} cannot be read ({error}): make them with roles.data.examples."
-        ) from None
 
 
 def count_by_prompt(examples: Sequence[Example]) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def read_examples(file: Path, prompts: Sequence[str] = ()) -> tuple[list[dict[st
         UsageError: the file is missing, one of its lines is not an example, or none is of these prompts.
     """
     try:
-        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+        rows = [json.loads(line) for line in file.read_bytes().splitlines() if line.strip()]
         marks = [int(sha256(row["question"].encode()).hexdigest(), 16) % HELD_OUT for row in rows]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(

@@ -12,7 +12,6 @@ import { markdownOf } from "./export";
 
 interface Props {
   thread: Thread;
-  question: string;
   answer: Answer | null;
   running: boolean;
   /** The run can be resumed. */
@@ -21,7 +20,7 @@ interface Props {
 }
 
 /** Buttons to stop an active run and to resume a stopped one, and a menu with everything else. */
-export function Actions({ thread, question, answer, running, isResumable, onResumed }: Props) {
+export function Actions({ thread, answer, running, isResumable, onResumed }: Props) {
   const [deleting, setDeleting] = useState(false);
   const stopping = useAction(() => post(`runs/${thread.id}/stop`));
   const resuming = useAction(async () => {
@@ -41,7 +40,7 @@ export function Actions({ thread, question, answer, running, isResumable, onResu
     await post(`runs/${thread.id}/resume`, { update: true });
     onResumed();
   });
-  const markdown = () => (answer ? markdownOf(question, answer) : "");
+  const markdown = () => (answer ? markdownOf(answer) : "");
   const copying = useAction(() => copy(markdown()));
   const problem = [stopping, resuming, updating, deletion, exporting, copying]
     .map((each) => each.problem)
@@ -80,7 +79,7 @@ export function Actions({ thread, question, answer, running, isResumable, onResu
       {!running && !answer?.table && (
         <button
           onClick={() => {
-            keepDraft("ask", thread.question);
+            keepDraft("ask", answer?.question ?? thread.question);
             go(hrefOf("", "", { from: thread.method }));
           }}
         >

@@ -18,16 +18,14 @@ interface Props {
   label: string;
   /** Shown below the answer, next to its sources. */
   children?: ReactNode;
-  /** The sources are folded below the answer. */
-  folded?: boolean;
   /** The source that the address names. */
   linked?: Linked;
 }
 
 /** The answer with its footnotes, what follows it, and its sources. */
-export function AnswerView({ answer, label, children, folded = false, linked }: Props) {
+export function AnswerView({ answer, label, children, linked }: Props) {
   const [opened, setOpened] = useState<Citation | null>(linked?.citation ?? null);
-  const beside = answer.citations.length > 0 && !folded && !answer.table;
+  const beside = answer.citations.length > 0 && !answer.table;
   return (
     <div className={beside ? "with-sources" : "stack"}>
       <div className="stack">
@@ -47,24 +45,14 @@ export function AnswerView({ answer, label, children, folded = false, linked }: 
           <Warnings answer={answer} />
         </section>
       </div>
-      <Origins answer={answer} folded={folded} onOpen={setOpened} />
+      {answer.table ? (
+        <SurveyTable survey={answer.table} id={answer.thread} />
+      ) : (
+        <Sources citations={answer.citations} onOpen={setOpened} />
+      )}
       {children && <div className="stack">{children}</div>}
       {opened && <DocumentDialog citation={opened} onClose={() => setOpened(null)} />}
     </div>
-  );
-}
-
-/** The sources of an answer; of a survey its table, whose cells open theirs. */
-function Origins({ answer, folded, onOpen }: Pick<Props, "answer" | "folded"> & { onOpen: (one: Citation) => void }) {
-  const { citations, table, thread } = answer;
-  if (table) return <SurveyTable survey={table} id={thread} />;
-  const sources = <Sources citations={citations} onOpen={onOpen} />;
-  if (!folded || !citations.length) return sources;
-  return (
-    <details className="box">
-      <summary>Sources ({citations.length})</summary>
-      {sources}
-    </details>
   );
 }
 

@@ -5,7 +5,7 @@ import type { Answer } from "../types";
 import { titleOf } from "./sources";
 
 /** The question, the answer with numbered footnotes, and the quote of each. */
-export function markdownOf(question: string, answer: Answer): string {
+export function markdownOf(answer: Answer): string {
   const characters = Array.from(answer.text || EXPLANATIONS[answer.status]);
   const endsOf = (ends: number[] | undefined) => ends ?? [characters.length];
   const marksAt = (end: number) =>
@@ -15,5 +15,5 @@ export function markdownOf(question: string, answer: Answer): string {
     const place = [titleOf(citation), citation.location].filter(Boolean).join(", ");
     return `[^${at + 1}]: ${place}: “${citation.quote.replace(/\s+/g, " ")}”`;
   });
-  return `${[`# ${question}`, text, notes.join("\n")].filter(Boolean).join("\n\n")}\n`;
+  return `${[`# ${answer.question}`, text, notes.join("\n")].filter(Boolean).join("\n\n")}\n`;
 }

@@ -3,7 +3,6 @@ import { seconds, when } from "../format";
 import { Chip } from "../parts";
 import { hrefOf } from "../route";
 import type { Outcome, Run } from "../types";
-import { RewrittenQuestion } from "./conversation";
 
 interface Props {
   run: Run;
@@ -20,13 +19,7 @@ export function Head({ run, outcome, look, took, children }: Props) {
   const { thread } = run;
   return (
     <>
-      <Question>{askedIn(run)}</Question>
-      <RewrittenQuestion asked={askedIn(run)} question={thread.question} />
-      {run.follow_up?.warnings.map((warning) => (
-        <p key={warning} className="warnings">
-          {warning}
-        </p>
-      ))}
+      <Question>{thread.question}</Question>
       <div className="row meta">
         <Chip status={look === "weak" ? "weakly supported" : outcome} look={look} />
         <span>{thread.method}</span>
@@ -48,11 +41,6 @@ export function Head({ run, outcome, look, took, children }: Props) {
       )}
     </>
   );
-}
-
-/** The question as the user typed it. */
-export function askedIn({ thread, follow_up }: Run): string {
-  return follow_up?.asked ?? thread.question;
 }
 
 const TICK = 1_000;

@@ -8,17 +8,17 @@ import { loaded } from "../loaded";
 import { Busy, Problem } from "../parts";
 import { hrefOf } from "../route";
 import { refresh, useServer } from "../server";
-import type { Answer, Outcome, Run, Turn } from "../types";
+import type { Answer, Outcome, Run } from "../types";
 import { Actions } from "./actions";
 import { AnswerView } from "./answer";
 import { BranchBanner } from "./branch-banner";
 import { BudgetForm } from "./budget-form";
 import { ChatHistory } from "./chat-history";
-import { Earlier, FollowUpForm, Later } from "./conversation";
 import { CostTable } from "./cost-table";
 import { Feedback } from "./feedback";
 import { Findings } from "./findings";
-import { askedIn, Head } from "./head";
+import { FollowUpForm } from "./follow-up";
+import { Head } from "./head";
 import { linkedIn } from "./linked";
 import { asksForApproval, Request } from "./request";
 import { Progress } from "./steps";
@@ -39,7 +39,6 @@ const RESUMABLE: Outcome[] = ["stopped", "failed", "queued"];
 export function RunPage({ id, query }: { id: string; query: URLSearchParams }) {
   const { live, problem: streamProblem, over, going, listen, resumed } = useLive(id);
   const { value: run, problem, status } = useServer<Run>(`runs/${id}`);
-  const { value: turns } = useServer<Turn[]>(`runs/${id}/conversation`);
   const finished = live.steps.filter((step) => step.state === "done").length;
   useEffect(() => {
     refresh(`runs/${id}`, "runs?");
@@ -58,17 +57,16 @@ export function RunPage({ id, query }: { id: string; query: URLSearchParams }) {
     );
   }
   if (problem) return <Problem>{problem}</Problem>;
-  if (!run || !turns) return <Busy>Loading the run</Busy>;
+  if (!run) return <Busy>Loading the run</Busy>;
   const outcome = outcomeOf(run, { end: live.end, begun, over, going });
   const active = outcome === "running" || (outcome === "queued" && !over);
   const shown = live.end?.kind === "answer" ? live.end.answer : run.answer;
-  const view = { run, turns, live, outcome, active, answer: hasAnswer(outcome) ? shown : null, onResumed: resumed };
+  const view = { run, live, outcome, active, answer: hasAnswer(outcome) ? shown : null, onResumed: resumed };
   return <RunView {...view} problem={streamProblem || problemOf(run, live, outcome)} query={query} onBegun={listen} />;
 }
 
 interface ViewProps {
   run: Run;
-  turns: Turn[];
   live: Live;
   outcome: Outcome;
   /** The run works or waits for its turn. */
@@ -83,13 +81,12 @@ interface ViewProps {
 }
 
 function RunView({ problem, query, onBegun, ...view }: ViewProps) {
-  const { run, turns, outcome, active, answer, onResumed } = view;
+  const { run, outcome, active, answer, onResumed } = view;
   const { id } = run.thread;
   const tab = TABS.find((each) => each.tab === query.get("tab"))?.tab ?? "";
   return (
     <article className="page run">
-      {tab === "" && <Earlier turns={turns} id={id} />}
-      <header className="run-head" ref={turns.length > 1 ? showLatest : null}>
+      <header className="run-head">
         <Head
           run={run}
           outcome={outcome}
@@ -98,7 +95,6 @@ function RunView({ problem, query, onBegun, ...view }: ViewProps) {
         >
           <Actions
             thread={run.thread}
-            question={askedIn(run)}
             answer={answer}
             running={active}
             isResumable={!active && RESUMABLE.includes(outcome)}
@@ -128,7 +124,7 @@ function RunView({ problem, query, onBegun, ...view }: ViewProps) {
 }
 
 function useTitle(run: Run | null) {
-  const question = run ? askedIn(run) : "";
+  const question = run?.thread.question;
   useEffect(() => {
     document.title = question ? `${question} – sleuth` : "sleuth";
     return () => {
@@ -137,17 +133,12 @@ function useTitle(run: Run | null) {
   }, [question]);
 }
 
-/** Scroll to the latest turn of a conversation. */
-function showLatest(head: HTMLElement | null) {
-  head?.scrollIntoView();
-}
-
 interface AnswerTabProps extends Omit<ViewProps, "problem" | "onBegun"> {
   onSent: () => void;
 }
 
 /** The answer with the form for a follow-up and how it was found; the steps so far until there is one. */
-function AnswerTab({ run, turns, live, outcome, active, answer, query, onResumed, onSent }: AnswerTabProps) {
+function AnswerTab({ run, live, outcome, active, answer, query, onResumed, onSent }: AnswerTabProps) {
   const { id } = run.thread;
   return (
     <>
@@ -164,8 +155,7 @@ function AnswerTab({ run, turns, live, outcome, active, answer, query, onResumed
           {outcome === "out_of_budget" && (
             <BudgetForm thread={run.thread} cost={answer.cost} took={answer.seconds} onResumed={onResumed} />
           )}
-          {!asksForApproval(answer) && <FollowUpForm run={run} onSent={onSent} />}
-          <Later turns={turns} id={id} />
+          {!asksForApproval(answer) && <FollowUpForm thread={run.thread} onSent={onSent} />}
           <Findings answer={answer} live={live} id={id} state={run.state} />
           <CostTable cost={answer.cost} took={answer.seconds} />
           <Feedback thread={run.thread} />

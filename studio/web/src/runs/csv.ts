@@ -1,8 +1,7 @@
-import type { ListedRun } from "../types";
+import type { Thread } from "../types";
 
 const COLUMNS = [
   "id",
-  "asked",
   "question",
   "answer",
   "outcome",
@@ -15,7 +14,7 @@ const COLUMNS = [
 ] as const;
 
 /** The runs as a CSV table. A text that a spreadsheet would run as a formula begins with an apostrophe. */
-export function csvOf(runs: readonly ListedRun[]): string {
+export function csvOf(runs: readonly Thread[]): string {
   const rows = runs.map((run) => COLUMNS.map((name) => cell(run[name])).join(","));
   return `${[COLUMNS.join(","), ...rows].join("\r\n")}\r\n`;
 }

@@ -1,18 +1,17 @@
 import { count, seconds, when } from "../format";
 import { RunChip } from "../parts";
 import { hrefOf } from "../route";
-import type { ListedRun } from "../types";
-import type { Conversation } from "./grouping";
+import type { Thread } from "../types";
 
 interface Props {
-  conversations: Conversation[];
+  runs: Thread[];
   selected: ReadonlySet<string>;
   /** Null for the runs of someone else: they cannot be selected or opened. */
   onSelect: ((selected: ReadonlySet<string>) => void) | null;
 }
 
-export function RunTable({ conversations, selected, onSelect }: Props) {
-  const all = conversations.flat().map((run) => run.id);
+export function RunTable({ runs, selected, onSelect }: Props) {
+  const all = runs.map((run) => run.id);
   const toggle = (ids: string[], add: boolean) => {
     const others = [...selected].filter((id) => !ids.includes(id));
     onSelect?.(new Set(add ? [...others, ...ids] : others));
@@ -38,34 +37,30 @@ export function RunTable({ conversations, selected, onSelect }: Props) {
           <th scope="col">last changed</th>
         </tr>
       </thead>
-      {conversations.map((runs) => (
-        <tbody key={runs[0]?.id}>
-          {runs.map((run, at) => (
-            <Row
-              key={run.id}
-              run={run}
-              isFollowUp={at > 0 || run.conversation !== ""}
-              selected={selected.has(run.id)}
-              onSelect={onSelect && ((add) => toggle([run.id], add))}
-            />
-          ))}
-        </tbody>
-      ))}
+      <tbody>
+        {runs.map((run) => (
+          <Row
+            key={run.id}
+            run={run}
+            selected={selected.has(run.id)}
+            onSelect={onSelect && ((add) => toggle([run.id], add))}
+          />
+        ))}
+      </tbody>
     </table>
   );
 }
 
 interface RowProps {
-  run: ListedRun;
-  isFollowUp: boolean;
+  run: Thread;
   selected: boolean;
   onSelect: ((add: boolean) => void) | null;
 }
 
-function Row({ run, isFollowUp, selected, onSelect }: RowProps) {
-  const question = run.asked || run.question;
+function Row({ run, selected, onSelect }: RowProps) {
+  const { question } = run;
   return (
-    <tr className={isFollowUp ? "follows" : undefined}>
+    <tr>
       <td>
         <input
           type="checkbox"
@@ -76,7 +71,6 @@ function Row({ run, isFollowUp, selected, onSelect }: RowProps) {
         />
       </td>
       <th scope="row">
-        {isFollowUp && <span className="unseen">Follow-up: </span>}
         {onSelect ? (
           <a className="clamp" href={hrefOf("runs", run.id)}>
             {question}

@@ -7,9 +7,8 @@ import { pauseOf } from "../outcome";
 import { Busy, Problem } from "../parts";
 import { hrefOf, replace } from "../route";
 import { refresh, useServer } from "../server";
-import type { ListedRun, Method } from "../types";
+import type { Method, Thread } from "../types";
 import { FilterForm, filtersIn, queryOf, type Filters } from "./filters";
-import { conversationsOf } from "./grouping";
 import { RunTable } from "./run-table";
 import { SelectionBar } from "./selection-bar";
 
@@ -56,14 +55,14 @@ export default function Runs({ query }: { query: URLSearchParams }) {
 }
 
 interface FoundProps {
-  runs: ListedRun[];
+  runs: Thread[];
   filters: Filters;
   selected: ReadonlySet<string>;
   onSelect: ((selected: ReadonlySet<string>) => void) | null;
 }
 
 function Found({ runs, filters, ...selection }: FoundProps) {
-  if (runs.length) return <RunTable conversations={conversationsOf(runs)} {...selection} />;
+  if (runs.length) return <RunTable runs={runs} {...selection} />;
   return <p className="quiet">{Object.keys(filters).length ? "No run matches." : "No runs yet."}</p>;
 }
 
@@ -72,7 +71,7 @@ function useRuns(filters: Filters) {
   const wanted = new URLSearchParams({ limit: String(PAGE), subruns: "false", ...queryOf(filters) }).toString();
   const { data, error, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery({
     queryKey: [`runs?${wanted}`, "pages"],
-    queryFn: ({ pageParam, signal }) => get<ListedRun[]>(`runs?${wanted}${pageParam}`, signal),
+    queryFn: ({ pageParam, signal }) => get<Thread[]>(`runs?${wanted}${pageParam}`, signal),
     initialPageParam: "",
     getNextPageParam: (page) => (page.length === PAGE ? after(page.at(-1)) : undefined),
     placeholderData: keepPreviousData,
@@ -86,6 +85,6 @@ function useRuns(filters: Filters) {
   };
 }
 
-function after(last: ListedRun | undefined): string | undefined {
+function after(last: Thread | undefined): string | undefined {
   return last && `&${new URLSearchParams({ before: last.updated_at, before_id: last.id }).toString()}`;
 }

@@ -6,11 +6,11 @@ import { markdownOf } from "../run/export";
 import { save } from "../save";
 import { Selection } from "../selection";
 import { refresh, useAction } from "../server";
-import type { ListedRun, Run } from "../types";
+import type { Run, Thread } from "../types";
 import { csvOf } from "./csv";
 
 interface Props {
-  chosen: ListedRun[];
+  chosen: Thread[];
   /** The selection is no longer needed. */
   onDone: () => void;
 }
@@ -19,9 +19,7 @@ interface Props {
 export function SelectionBar({ chosen, onDone }: Props) {
   const exporting = useAction(async () => {
     const runs = await Promise.all(chosen.map(({ id }) => get<Run>(`runs/${id}`)));
-    const answered = runs.flatMap(({ thread, answer, follow_up }) =>
-      answer ? [markdownOf(follow_up?.asked ?? thread.question, answer)] : [],
-    );
+    const answered = runs.flatMap(({ answer }) => (answer ? [markdownOf(answer)] : []));
     save("answers.md", answered.join("\n---\n\n"), "text/markdown");
   });
   const [first, second] = chosen;

@@ -9,12 +9,11 @@ from typing import Any
 
 from recording_proxy import CHAT, Proxy, Said, completion, proxying
 from scripted_backend import Asked, Scripted, prompt_of
-from serve_scene import FILES, QUESTION
+from serve_scene import FILES, QUESTION, READING
 
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.settings import Settings
 
-QUOTED = [{"source": 1, "quote": "built by Edric Gannow"}]
 BACK = {"question": "Built what?", "options": ["the light", "the dam"]}
 KINDS = {
     "Hello!": "small talk",
@@ -25,9 +24,9 @@ KINDS = {
 }
 GREETING = "Hello! What would you like to know?"
 SAID: dict[str, Any] = {
-    "reader/read": {"answerable": True, "answer": "Edric Gannow", "citations": QUOTED},
+    "reader/read": READING,
     "planner/plan": [{"question": QUESTION}],
-    "drafter/draft": {"answer": "Edric Gannow", "citations": QUOTED},
+    "drafter/draft": {"answer": "Edric Gannow", "citations": READING["citations"]},
     "reviewer/review": {"status": "PASS"},
     "answerer/answer": {"known": True, "answer": "Edric Gannow"},
     "rewriter/rewrite": {"question": QUESTION},

@@ -22,7 +22,7 @@ QUOTE = "Every year on the first weekend of March the town holds the Kelp Fair"
 FOLLOW_UP = "And what fair do they have where its builder was born?"
 TALK: dict[str, Any] = {
     "rewriter/rewrite": {"question": QUESTION},
-    "router/route": "question",
+    "router/route": "follow-up",
     "planner/outline": {"title": "The fair", "sections": [{"heading": "The light", "question": QUESTION}]},
     "answerer/section": {"sentences": [{"text": f"{QUOTE}.", "sources": [1, 2, 3]}]},
 }

@@ -19,6 +19,12 @@ ANNA, BEN = {"Authorization": "Bearer apple-secret"}, {"Authorization": "Bearer 
 
 LIGHT = "The Pellowrig Light was built by Edric Gannow in 1903."
 QUESTION = "Who built the Pellowrig Light?"
+READING: dict[str, Any] = {
+    "answerable": True,
+    "answer": "Edric Gannow",
+    "citations": [{"source": 1, "quote": "built by Edric Gannow"}],
+}
+"""A reader's reply to the question."""
 FILES = {
     "light.md": f"# The Pellowrig Light\n\n{LIGHT}\n",
     "gannow.txt": "Edric Gannow was born in Brindlecote.",
@@ -40,11 +46,7 @@ class Oracle:
         self.free = asyncio.Event()
         self.free.set()
         self.asked = asyncio.Event()
-        self.said: Callable[[Request], Any] = lambda request: {
-            "answerable": True,
-            "answer": "Edric Gannow",
-            "citations": [{"source": 1, "quote": "built by Edric Gannow"}],
-        }
+        self.said: Callable[[Request], Any] = lambda _request: READING
 
     def name_of(self, role: str) -> str:
         return "oracle"

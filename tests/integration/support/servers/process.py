@@ -5,6 +5,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -13,6 +14,9 @@ from typing import NoReturn
 
 import httpx
 import pytest
+
+SLEUTH = [sys.executable, "-c", "from sleuth.studio.cli.app import main; main()"]
+"""The command in a process of its own, without what is imported here."""
 
 
 @contextmanager

@@ -3,16 +3,15 @@
 import asyncio
 import os
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from process import answers, free_port, running
+from process import SLEUTH, answers, free_port, running
 
-COMMAND = [sys.executable, "-c", "from sleuth.studio.cli.app import main; main()", "serve", "--verbose"]
+COMMAND = [*SLEUTH, "serve", "--verbose"]
 
 
 @dataclass(frozen=True)

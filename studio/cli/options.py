@@ -1,0 +1,59 @@
+"""Options that several commands have, and the settings that follow from them."""
+
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+from sleuth.studio.cli.durations import seconds_in
+from sleuth.tools.errors import UsageError
+from sleuth.tools.settings import Settings
+from sleuth.tools.storage.filters import EXAMPLE
+
+Calls = Annotated[int | None, typer.Option("--max-calls", min=1, help="Maximum model calls.")]
+Tokens = Annotated[int | None, typer.Option("--max-tokens", min=1, help="Maximum tokens.")]
+Seconds = Annotated[
+    float | None, typer.Option("--max-seconds", min=0.001, help="Maximum wall-clock seconds from this start.")
+]
+Thread = Annotated[str | None, typer.Option(help="Thread id (generated if omitted).")]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method; may be repeated.")
+]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the findings and model calls of each step.")]
+Where = Annotated[
+    str, typer.Option("--where", metavar="FILTER", help=f"Search only documents that match, such as: {EXAMPLE}")
+]
+Wait = Annotated[
+    float | None,
+    typer.Option(
+        metavar="TIME",
+        parser=partial(seconds_in, option="--wait"),
+        help="Wait so long for other commands that use the home: 60s by default, 0s: not.",
+    ),
+]
+KeepOriginals = Annotated[
+    bool | None,
+    typer.Option(
+        "--keep-originals", help="Keep copies of the files, so that citations open in them (SLEUTH_KEEP_ORIGINALS)."
+    ),
+]
+Workers = Annotated[
+    int | None, typer.Option(min=1, max=256, help="Number of files to read simultaneously (SLEUTH_INGEST_WORKERS).")
+]
+Ray = Annotated[
+    str | None,
+    typer.Option("--ray", metavar="ADDRESS", help="Read, analyze and embed on a private Ray cluster (SLEUTH_RAY)."),
+]
+
+
+def settings_with(**options: Any) -> Settings:  # noqa: ANN401 - values of the settings
+    """Return the settings with the options that were given."""
+    return Settings(**{name: value for name, value in options.items() if value is not None})
+
+
+def parse_pairs(given: list[str] | None) -> dict[str, Any]:
+    """Return KEY=VALUE texts as a dict; raise UsageError for one without an equals sign."""
+    for text in given or []:
+        if "=" not in text:
+            raise UsageError(f"--set takes KEY=VALUE, not {text!r}. `sleuth methods` lists the settings.")
+    return dict(text.split("=", 1) for text in given or [])
