@@ -1,7 +1,6 @@
 """One command makes everything trained that comes with the package."""
 
 import asyncio
-import gzip
 import json
 import os
 import subprocess
@@ -9,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from training_data import DATA, some_of
 from vllm_fixture import TEST_HOME
 
 from sleuth.studio.model_server.convert import ensure_checkpoint
@@ -16,8 +16,6 @@ from sleuth.studio.model_server.flags import ServeOptions
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 
 SCRIPT = Path(__file__).parents[3] / "training" / "artefacts.sh"
-DATA = Path(__file__).parents[4] / "shared" / "data"
-"""The training files next to the checkout."""
 FERRY = Evidence(title="Ferry", text="The ferry was built by Oda Brask in 1911.")
 
 
