@@ -1,6 +1,7 @@
 """One command makes everything trained that comes with the package."""
 
 import asyncio
+import gzip
 import json
 import os
 import subprocess
@@ -8,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from training_data import DATA, some_of
 from vllm_fixture import TEST_HOME
 
 from sleuth.studio.model_server.convert import ensure_checkpoint
@@ -16,7 +16,19 @@ from sleuth.studio.model_server.flags import ServeOptions
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 
 SCRIPT = Path(__file__).parents[3] / "training" / "artefacts.sh"
+DATA = Path(__file__).parents[4] / "shared" / "data"
+"""The training files next to the checkout."""
 FERRY = Evidence(title="Ferry", text="The ferry was built by Oda Brask in 1911.")
+
+
+def some_of(folder: Path, one_of: int) -> Path:
+    """Copy some lines of each training file, and the whole corpus that claims refer to."""
+    for file in (*DATA.glob("train/*.gz"), *DATA.glob("[2hms]*/[tdo]*.gz"), *DATA.glob("scifact/*.gz")):
+        rows = gzip.decompress(file.read_bytes()).splitlines()
+        copy = folder / file.relative_to(DATA)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(gzip.compress(b"\n".join(rows[:: 1 if file.name.startswith("corpus") else one_of])))
+    return folder
 
 
 @pytest.mark.vllm
