@@ -25,7 +25,7 @@ from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.tools.errors import UsageError
 from sleuth.tools.optional_imports import extra
 from sleuth.tools.search.vectors import Embedder
-from sleuth.tools.storage import Triple
+from sleuth.tools.storage.triples import Triple
 
 if TYPE_CHECKING:
     import torch

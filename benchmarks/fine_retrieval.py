@@ -27,7 +27,7 @@ from sleuth.studio.simulation.wording import fill_references
 from sleuth.tools.collection import Collection
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import MemoryArchive
+from sleuth.tools.storage.archive import MemoryArchive
 from training.roles.data.questions import TrainingSet, read
 
 MODES: tuple[Mode, ...] = ("dense", "hybrid", "graph", "knowledge-graph")

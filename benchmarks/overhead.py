@@ -39,7 +39,7 @@ from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
 from sleuth.tools.collection import Collection
 from sleuth.tools.search import Query
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import MemoryArchive
+from sleuth.tools.storage.archive import MemoryArchive
 from sleuth.tools.types import Hit
 
 MOST_SHARE = 5.0

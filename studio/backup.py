@@ -31,8 +31,8 @@ from sleuth.tools.collection.index_set import hold_indexes
 from sleuth.tools.errors import StoreBusy, StoreDamaged, StoreError, StoreTooNew, UsageError
 from sleuth.tools.optional_imports import DISTRIBUTION
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import catalogue_url, hold, require_restored
-from sleuth.tools.storage.locks import RESTORING
+from sleuth.tools.storage.database import catalogue_url
+from sleuth.tools.storage.locks import RESTORING, hold, require_restored
 from sleuth.tools.types import now
 
 FORMAT = 2

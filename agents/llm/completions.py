@@ -10,7 +10,7 @@ import httpx2
 from sleuth.agents.llm.errors import ServerError
 from sleuth.agents.model import Reply, TokenLogprob, Usage
 from sleuth.tools.http import UnusableReply
-from sleuth.tools.text import sanitize
+from sleuth.tools.text.normalization import sanitize
 
 REASONED = "the model server sends replies as reasoning: its reasoning parser does not fit the model"
 """Warning of replies without any other text."""

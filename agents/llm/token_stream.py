@@ -22,7 +22,7 @@ from pydantic_core import from_json
 
 from sleuth.agents.llm.tracing import as_message
 from sleuth.agents.model import Reply, Request
-from sleuth.tools.text import sanitize
+from sleuth.tools.text.normalization import sanitize
 
 _NODES = {"answer", "integrate"}
 """Nodes whose model calls write the answer of a run."""

@@ -24,8 +24,9 @@ from sleuth.agents.model_calls.context_fitting import describe_loss, fit_sources
 from sleuth.agents.model_calls.output_parsing import Unparsable, parse_reply
 from sleuth.agents.role import FOR_PEOPLE, I, O, Role
 from sleuth.tools.errors import BadReply, ContextTooLong
-from sleuth.tools.storage import Archive
-from sleuth.tools.text import may_be_english, sanitize
+from sleuth.tools.storage.archive import Archive
+from sleuth.tools.text.language import may_be_english
+from sleuth.tools.text.normalization import sanitize
 
 REPAIR = "shared/repair"
 LANGUAGE = "shared/language"

@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 from sleuth.agents.model import Reply
 from sleuth.agents.role import I, O, Role
 from sleuth.agents.thoughts import without_thoughts
-from sleuth.tools.text import sanitize
+from sleuth.tools.text.normalization import sanitize
 
 _FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.DOTALL)
 

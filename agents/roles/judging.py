@@ -16,7 +16,7 @@ from sleuth.agents.roles.planning import MAX_STEPS
 from sleuth.tools.errors import BadReply
 from sleuth.tools.sources.question_attributes import DOMAINS, Attributes, Domain
 from sleuth.tools.sources.question_attributes.examples import Example, packaged_examples, select_demonstrations
-from sleuth.tools.text import single_line
+from sleuth.tools.text.normalization import single_line
 
 # A draft checked against evidence that was searched with it (PAR-RAG, section 3.6)
 

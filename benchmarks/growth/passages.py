@@ -38,7 +38,8 @@ from sleuth.tools.documents.resource_limits import peak_megabytes
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.search.vectors import Embedder, NoEmbedder, VectorIndex
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import catalogue_url, hold
+from sleuth.tools.storage.database import catalogue_url
+from sleuth.tools.storage.locks import hold
 
 K, CHANGES, BATCH, EXACT = 10, 30, 1_000, 20
 STORES = {"catalogue": "catalogue.db*", "keyword": "keywords", "graph": "mentions", "chroma": "chroma"}

@@ -25,7 +25,7 @@ from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, finish, generate, make_note, stated_answer
 from sleuth.graphs.evidence.retrieval import Round, make_query, read_around, search_passages
 from sleuth.tools.search import Mode
-from sleuth.tools.text import comparison_key
+from sleuth.tools.text.normalization import comparison_key
 from sleuth.tools.types import Passage
 
 Tool = Literal["search", "keyword", "semantic", "read"]

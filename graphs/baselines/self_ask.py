@@ -22,7 +22,7 @@ from sleuth.graphs.core.state import Keyed, Question, RunState, Update, plan_unl
 from sleuth.graphs.evidence.outcomes import answer_question, as_steps, finish, make_note, read_answer, stated_answer
 from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
 from sleuth.tools.search import Mode
-from sleuth.tools.text import comparison_key
+from sleuth.tools.text.normalization import comparison_key
 
 
 class Settings(CheckedSettings):

@@ -11,7 +11,7 @@ from sleuth.agents.model_calls.caller import CallRecord, ModelCaller
 from sleuth.agents.roles.conversation import REWRITE, ConversationInput, Rewritten
 from sleuth.graphs.core.context import Services
 from sleuth.graphs.core.node import ask_or
-from sleuth.tools.storage import Archive
+from sleuth.tools.storage.archive import Archive
 from sleuth.tools.tracing.callbacks import traced
 
 

@@ -20,7 +20,8 @@ from sleuth.tools.settings import Tracing
 from sleuth.tools.sources.knowledge_graph.functions import KnowledgeGraph
 from sleuth.tools.sources.question_attributes.svm import SvmPredictor
 from sleuth.tools.sources.web_pages.page import PageText
-from sleuth.tools.storage import Archive, MemoryTriples, TripleStore
+from sleuth.tools.storage.archive import Archive
+from sleuth.tools.storage.triples import MemoryTriples, TripleStore
 from sleuth.tools.types import content_hash
 
 A = TypeVar("A")

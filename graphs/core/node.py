@@ -28,7 +28,7 @@ from sleuth.graphs.core.context import Budget, Context, MethodSettings
 from sleuth.graphs.core.passages import deserialize_passage
 from sleuth.graphs.core.state import Question, RunState, Update
 from sleuth.tools.errors import BadReply
-from sleuth.tools.text import prepare_detection
+from sleuth.tools.text.language import prepare_detection
 from sleuth.tools.types import Passage
 
 K = TypeVar("K")

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 from sleuth.graphs.core.answer import RetrievalPath
-from sleuth.tools.storage import Archive
+from sleuth.tools.storage.archive import Archive
 from sleuth.tools.types import Passage
 
 

@@ -8,7 +8,7 @@ from langgraph.channels import DeltaChannel
 
 from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.graphs.core.answer import Note, Verdict
-from sleuth.tools.text import name_key
+from sleuth.tools.text.tokenization import name_key
 
 SCHEMA_VERSION = 1
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sleuth.graphs.core.answer import Citation, Status, Verdict, is_weak
-from sleuth.tools.text import single_line
+from sleuth.tools.text.normalization import single_line
 
 _INSTEAD: Final[dict[Status, str]] = {
     "answered": "",

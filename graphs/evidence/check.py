@@ -33,8 +33,8 @@ from sleuth.graphs.evidence.outcomes import as_steps, make_note, read_answer
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 from sleuth.tools.evidence_checker.checker import Reading
-from sleuth.tools.storage import Archive
-from sleuth.tools.text import name_key
+from sleuth.tools.storage.archive import Archive
+from sleuth.tools.text.tokenization import name_key
 from sleuth.tools.types import Passage
 
 SPAN_WORDS = 12

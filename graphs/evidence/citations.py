@@ -12,7 +12,7 @@ from sleuth.graphs.core.answer import Citation
 from sleuth.graphs.core.passages import RetrievedPassage
 from sleuth.graphs.evidence.text_spans import content_words, find_quote, find_sentence, find_sentences
 from sleuth.tools.documents.formats.content import quote_location
-from sleuth.tools.text import Span, sentence_spans
+from sleuth.tools.text.sentences import Span, sentence_spans
 from sleuth.tools.types import Passage
 
 

@@ -19,7 +19,7 @@ from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.retrieval import as_sources
 from sleuth.graphs.evidence.text_spans import strip_marks
 from sleuth.tools.errors import BadReply
-from sleuth.tools.text import comparison_key
+from sleuth.tools.text.normalization import comparison_key
 from sleuth.tools.types import Passage
 
 

@@ -5,7 +5,9 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 
-from sleuth.tools.text import FUNCTION_WORDS, Span, sentence_spans, tokenize
+from sleuth.tools.text.names import FUNCTION_WORDS
+from sleuth.tools.text.sentences import Span, sentence_spans
+from sleuth.tools.text.tokenization import tokenize
 
 _MARKS = re.compile(r"(?<!\s)\s*+\[\d+(?:\s*,\s*\d+)*\]")
 

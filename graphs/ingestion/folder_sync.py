@@ -10,7 +10,7 @@ from sleuth.tools.collection import Collection
 from sleuth.tools.collection.folder_diff import FolderDiff
 from sleuth.tools.errors import StoreBusy
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import hold
+from sleuth.tools.storage.locks import hold
 
 RETRY_SECONDS = 5.0
 """Time after which a change is tried again that could not be applied, since the store was in use."""

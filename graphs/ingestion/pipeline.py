@@ -18,8 +18,8 @@ from sleuth.tools.documents.file_list import Item
 from sleuth.tools.search.index import IndexName
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import hold
 from sleuth.tools.storage.catalogue import Difference
+from sleuth.tools.storage.locks import hold
 
 MAX_WARNINGS = 20
 """Failures in a report; each one is also shown when it happens."""

@@ -17,7 +17,8 @@ from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.ingestion.pipeline import MAX_WARNINGS
 from sleuth.graphs.methods.ras.triple_graph import extract_triples, prompt_version
-from sleuth.tools.storage import MemoryArchive, SqlTriples
+from sleuth.tools.storage.archive import MemoryArchive
+from sleuth.tools.storage.triples import SqlTriples
 from sleuth.tools.tracing.callbacks import traced
 from sleuth.tools.types import Passage
 

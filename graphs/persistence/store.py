@@ -20,9 +20,9 @@ from sleuth.tools.errors import StoreError, ThreadBusy
 from sleuth.tools.optional_imports import extra
 from sleuth.tools.retry import retry
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import catalogue_url, is_database_error, open_engine, require_restored
 from sleuth.tools.storage.archive import SqlArchive
-from sleuth.tools.storage.database import sqlite_url
+from sleuth.tools.storage.database import catalogue_url, is_database_error, open_engine, sqlite_url
+from sleuth.tools.storage.locks import require_restored
 
 # The name that is locked while a store is opened; no run can have it.
 _OPENING = "the store of runs"

@@ -24,7 +24,7 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from sleuth.tools.errors import ThreadBusy
-from sleuth.tools.storage import make_tables
+from sleuth.tools.storage.database import make_tables
 from sleuth.tools.storage.locks import is_stale
 
 _EXAMINATION_SECONDS = 0.2

@@ -45,7 +45,7 @@ from sleuth.graphs.evidence.outcomes import make_note, with_sentence_ends, yes_p
 from sleuth.graphs.evidence.retrieval import as_sources, search_passages
 from sleuth.graphs.evidence.text_spans import numbers_in
 from sleuth.tools.search import DocumentReader, Query
-from sleuth.tools.text import comparison_key, single_line
+from sleuth.tools.text.normalization import comparison_key, single_line
 from sleuth.tools.types import Passage
 
 _FIRST_SEARCH = 8

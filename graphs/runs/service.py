@@ -58,7 +58,7 @@ from sleuth.tools.settings import Profile
 from sleuth.tools.sources.web_pages.page import PageText
 from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever
 from sleuth.tools.storage.filters import parse_filter
-from sleuth.tools.text import check_unicode
+from sleuth.tools.text.normalization import check_unicode
 from sleuth.tools.tracing.callbacks import add_callbacks
 
 MAX_QUESTION = 20_000

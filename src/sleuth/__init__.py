@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sleuth.studio.client.sleuth import open_sleuth as open
     from sleuth.tools.errors import SleuthError as SleuthError
     from sleuth.tools.settings import Settings as Settings
-    from sleuth.tools.storage import Listed as Listed
+    from sleuth.tools.storage.catalogue import Listed as Listed
     from sleuth.tools.types import Hit as Hit, Passage as Passage
 
 

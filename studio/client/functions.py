@@ -31,7 +31,7 @@ from sleuth.tools.collection import Collection
 from sleuth.tools.search import Mode, Query, find_mode
 from sleuth.tools.search.vectors.embedder import LangChainEmbedder
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import Listed
+from sleuth.tools.storage.catalogue import Listed
 from sleuth.tools.types import Hit
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from sleuth.tools.collection import Collection
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import LockMode, hold
+from sleuth.tools.storage.locks import LockMode, hold
 
 
 @asynccontextmanager

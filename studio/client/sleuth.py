@@ -41,7 +41,9 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.sources.knowledge_graph.backends import open_graph
 from sleuth.tools.sources.question_attributes.svm import find_svm
 from sleuth.tools.sources.web_pages.page import Page, read_pages
-from sleuth.tools.storage import Listed, MemoryTriples, hold
+from sleuth.tools.storage.catalogue import Listed
+from sleuth.tools.storage.locks import hold
+from sleuth.tools.storage.triples import MemoryTriples
 from sleuth.tools.tracing.callbacks import check_callbacks
 from sleuth.tools.tracing.exporter import open_tracer
 from sleuth.tools.types import Hit

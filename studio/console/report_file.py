@@ -6,7 +6,7 @@ from io import BytesIO
 from sleuth.graphs.core.answer import Answer, Citation
 from sleuth.graphs.evidence.answer_text import with_marks
 from sleuth.studio.console.output import Formats
-from sleuth.tools.text import single_line
+from sleuth.tools.text.normalization import single_line
 
 _KINDS = {"# ": "title", "## ": "heading", "- ": "item"}
 

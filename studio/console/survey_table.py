@@ -12,7 +12,7 @@ from rich.text import Text
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.survey.cells import cell_text
 from sleuth.studio.console.output import Formats, Listing
-from sleuth.tools.text import markdown_table
+from sleuth.tools.text.normalization import markdown_table
 
 Table = Mapping[str, Any]
 """The table of an `Answer`."""

@@ -25,7 +25,7 @@ from sleuth.studio.evaluation.scoring import contained
 from sleuth.studio.simulation.wording import ask_relation, fill_references, split_relation
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import hold
+from sleuth.tools.storage.locks import hold
 
 RESAMPLES = 1000
 """Number of bootstrap resamples."""

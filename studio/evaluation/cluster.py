@@ -19,7 +19,7 @@ from sleuth.tools.collection import Collection
 from sleuth.tools.collection.ray_cluster import RETRIES, Connect, cluster_failed, connect, processors
 from sleuth.tools.errors import ModelUnavailable, SleuthError, StoreError
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import hold
+from sleuth.tools.storage.locks import hold
 
 
 class RunWorker:

@@ -30,7 +30,7 @@ from sleuth.tools.errors import UsageError
 from sleuth.tools.optional_imports import DISTRIBUTION
 from sleuth.tools.search import Mode
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import hold
+from sleuth.tools.storage.locks import hold
 
 PACKAGES = (
     *(DISTRIBUTION, "langgraph", "langgraph-checkpoint-sqlite", "langchain-core", "openai", "chromadb"),

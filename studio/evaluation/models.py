@@ -15,7 +15,7 @@ from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import RunError
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import MemoryTriples
+from sleuth.tools.storage.triples import MemoryTriples
 
 ServicesFor = Callable[[GoldQuestion], Awaitable[Services]]
 """Factory of the services of one question's run."""

@@ -40,8 +40,9 @@ from sleuth.studio.evaluation.scoring import contained, f1, normalise
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import BadReply, ContextTooLong, UsageError
 from sleuth.tools.search import Query
-from sleuth.tools.storage import MemoryArchive
-from sleuth.tools.text import kept_names, sentences
+from sleuth.tools.storage.archive import MemoryArchive
+from sleuth.tools.text.names import kept_names
+from sleuth.tools.text.sentences import sentences
 from sleuth.tools.types import Passage
 
 AGREES = 0.6

@@ -28,9 +28,8 @@ from sleuth.graphs.runs.service import check_question
 from sleuth.studio.client.sleuth import Sleuth, open_sleuth
 from sleuth.studio.server.schemas.runs import BudgetForm
 from sleuth.tools.errors import RunError, SleuthError, UsageError
-from sleuth.tools.storage import Archive, open_engine
-from sleuth.tools.storage.archive import SqlArchive
-from sleuth.tools.storage.database import sqlite_url
+from sleuth.tools.storage.archive import Archive, SqlArchive
+from sleuth.tools.storage.database import open_engine, sqlite_url
 
 
 class UserVisibleError(RuntimeError):

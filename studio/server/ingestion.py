@@ -35,8 +35,8 @@ from sleuth.studio.server.schemas.errors import STORE_AWAY, describe_failure
 from sleuth.studio.server.telemetry.metrics import Telemetry
 from sleuth.studio.server.tenants import Tenants
 from sleuth.tools import errors
-from sleuth.tools.storage import HomeLock, in_thread, is_database_error, make_tables, transaction
-from sleuth.tools.storage.database import is_refused
+from sleuth.tools.storage.database import in_thread, is_database_error, is_refused, make_tables, transaction
+from sleuth.tools.storage.locks import HomeLock
 from sleuth.tools.types import now
 
 _log = logging.getLogger(__name__)

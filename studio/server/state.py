@@ -28,7 +28,7 @@ from sleuth.studio.server.telemetry.readiness import ReadinessProbe
 from sleuth.studio.server.tenants import ModelOpener, Tenants
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import HomeLock
+from sleuth.tools.storage.locks import HomeLock
 
 _log = logging.getLogger(__name__)
 

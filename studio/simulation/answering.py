@@ -12,7 +12,8 @@ from sleuth.agents.roles import hybrid, reading, reasoning
 from sleuth.studio.simulation.gold import WHOLE
 from sleuth.studio.simulation.request_view import RequestView
 from sleuth.studio.simulation.wording import content_words, excerpt, fill_references, find_names, mentions
-from sleuth.tools.text import comparison_key, sentences
+from sleuth.tools.text.normalization import comparison_key
+from sleuth.tools.text.sentences import sentences
 
 _SUMMARY = 600
 """Characters of a summary."""

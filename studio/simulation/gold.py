@@ -19,7 +19,8 @@ from sleuth.studio.simulation.wording import (
 )
 from sleuth.tools.errors import UsageError
 from sleuth.tools.sources.question_attributes import FAST
-from sleuth.tools.text import comparison_key, sentences, single_line
+from sleuth.tools.text.normalization import comparison_key, single_line
+from sleuth.tools.text.sentences import sentences
 
 Origin = Literal["given", "triples", "derived"]
 Passages = Mapping[str, tuple[str, str]]

@@ -11,7 +11,7 @@ from sleuth.studio.simulation.answering import find_answer
 from sleuth.studio.simulation.gold import WHOLE
 from sleuth.studio.simulation.request_view import RequestView
 from sleuth.studio.simulation.wording import mentions
-from sleuth.tools.text import comparison_key
+from sleuth.tools.text.normalization import comparison_key
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

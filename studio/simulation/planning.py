@@ -14,7 +14,7 @@ from sleuth.studio.simulation.wording import (
     find_names,
     shorten,
 )
-from sleuth.tools.text import comparison_key
+from sleuth.tools.text.normalization import comparison_key
 
 
 def asked(view: RequestView, hop: int, known: Mapping[int, str] | None = None) -> str:

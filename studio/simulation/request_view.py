@@ -17,7 +17,8 @@ from sleuth.agents.model import Request
 from sleuth.studio.simulation.gold import WHOLE, Gold
 from sleuth.studio.simulation.parameters import CLOSED_BOOK, Simulation
 from sleuth.studio.simulation.wording import content_words, excerpt, find_names, mentions, rephrase
-from sleuth.tools.text import comparison_key, sentences
+from sleuth.tools.text.normalization import comparison_key
+from sleuth.tools.text.sentences import sentences
 
 _ENOUGH = 0.45
 """The likeness from which a text counts as a hop's question."""

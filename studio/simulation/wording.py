@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from sleuth.tools.text import comparison_key
+from sleuth.tools.text.normalization import comparison_key
 
 REFERENCE = re.compile(r"#(\d+)")
 

@@ -8,7 +8,7 @@ from sleuth.agents.model_calls.caller import render_messages
 from sleuth.agents.roles.inputs import ReadInput, StepsInput
 from sleuth.agents.roles.planning import PLAN
 from sleuth.agents.roles.reading import READ
-from sleuth.tools.text import may_be_english
+from sleuth.tools.text.language import may_be_english
 
 ENGLISH = [
     "When was the shipyard founded?",

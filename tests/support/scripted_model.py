@@ -57,7 +57,7 @@ class ScriptedModel(Replying):
     ) -> None:
         super().__init__(self._next, context_window=context_window)
         by_role = replies if isinstance(replies, Mapping) else {ANY_ROLE: replies}
-        self._replies = {role: deque(queue) for role, queue in by_role.items()}
+        self._replies: dict[str, deque[Scripted]] = {role: deque(queue) for role, queue in by_role.items()}
         self.counted = 0
 
     def _next(self, request: Request) -> Scripted:

@@ -16,9 +16,8 @@ from sleuth.tools.documents.loading import MAX_SOURCE_BYTES, LoadedDocument
 from sleuth.tools.documents.parallel_reading import read_ahead
 from sleuth.tools.documents.resource_limits import printable
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.storage import Catalogue
-from sleuth.tools.storage.catalogue import Difference, Entry, Stored
-from sleuth.tools.text import detect_language
+from sleuth.tools.storage.catalogue import Catalogue, Difference, Entry, Stored
+from sleuth.tools.text.language import detect_language
 from sleuth.tools.types import Document, Passage, content_hash, now
 
 # A batch ends at the first of these limits: passages enough to fill embedding batches and few enough to repeat after a

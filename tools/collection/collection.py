@@ -33,9 +33,11 @@ from sleuth.tools.search.vectors import NONE, Embedder, NoEmbedder, VectorIndex
 from sleuth.tools.search.vectors.embedder import LocalEmbedder, make_embedder
 from sleuth.tools.search.vectors.index import embedder_changed
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import Catalogue, Listed, SqlTriples, catalogue_url, in_thread, require_restored
-from sleuth.tools.storage.catalogue import Entry, Stored
+from sleuth.tools.storage.catalogue import Catalogue, Entry, Listed, Stored
+from sleuth.tools.storage.database import catalogue_url, in_thread
 from sleuth.tools.storage.filters import parse_filter
+from sleuth.tools.storage.locks import require_restored
+from sleuth.tools.storage.triples import SqlTriples
 from sleuth.tools.types import Hit
 
 _log = logging.getLogger(__name__)

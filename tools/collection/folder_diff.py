@@ -15,8 +15,7 @@ from sleuth.tools.documents.formats.archives import ZIP
 from sleuth.tools.documents.loading import Loaders
 from sleuth.tools.documents.resource_limits import is_folder, printable
 from sleuth.tools.errors import UsageError
-from sleuth.tools.storage import Catalogue
-from sleuth.tools.storage.catalogue import Difference
+from sleuth.tools.storage.catalogue import Catalogue, Difference
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

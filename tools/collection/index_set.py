@@ -25,7 +25,7 @@ from sleuth.tools.search.vectors.chroma_index import ChromaIndex
 from sleuth.tools.search.vectors.embedder import no_embedder
 from sleuth.tools.search.vectors.index import MAX_EXACT
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import Catalogue
+from sleuth.tools.storage.catalogue import Catalogue
 
 _log = logging.getLogger(__name__)
 

@@ -19,8 +19,7 @@ from pathlib import Path
 from sleuth.tools.collection.batch_reader import Batch
 from sleuth.tools.documents.loading import FORMATS, read_original
 from sleuth.tools.errors import DocumentError, StoreError
-from sleuth.tools.storage import Catalogue
-from sleuth.tools.storage.catalogue import Entry, Stored
+from sleuth.tools.storage.catalogue import Catalogue, Entry, Stored
 
 _log = logging.getLogger(__name__)
 

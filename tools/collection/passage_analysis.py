@@ -13,8 +13,9 @@ from typing import Any, TypeAlias
 from sleuth.tools.collection.ray_cluster import RayWorkers
 from sleuth.tools.documents.parallel_reading import LocalWorkers
 from sleuth.tools.documents.worker import WorkerError
-from sleuth.tools.text import KeywordTerms, PassageNames, find_names, find_terms
 from sleuth.tools.text.analysis import Analysis, analyze, parse_names
+from sleuth.tools.text.names import PassageNames, find_names
+from sleuth.tools.text.stemming import KeywordTerms, find_terms
 from sleuth.tools.types import Passage
 
 _CHUNK = 32

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
-from sleuth.tools.text import unwrap_lines
+from sleuth.tools.text.normalization import unwrap_lines
 
 CHUNK_CHARS = 800
 """Maximum length of a passage; with its title it fits the 256 tokens of the embedded embedder."""

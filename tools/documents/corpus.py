@@ -15,7 +15,7 @@ from pathlib import Path
 from sleuth.tools.documents.formats.content import clean_author, clean_date, clean_tags
 from sleuth.tools.documents.resource_limits import ordinary_size, printable
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.text import normalize, title_from
+from sleuth.tools.text.normalization import normalize, title_from
 
 MAX_LINE_BYTES = 8 << 20
 MAX_PASSAGE_CHARS = 100_000

@@ -14,7 +14,7 @@ from sleuth.tools.documents.formats.archives import ZIP, members_of
 from sleuth.tools.documents.loading import FORMATS, NO_LOADERS, Loaders
 from sleuth.tools.documents.resource_limits import is_folder, ordinary_size, printable
 from sleuth.tools.errors import DocumentError, UsageError
-from sleuth.tools.text import decode
+from sleuth.tools.text.normalization import decode
 
 NOT_READ = "files of this type are not read. Convert it, for example to PDF or text."
 HIDDEN = "is hidden. Name it to read it."

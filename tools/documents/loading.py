@@ -47,7 +47,7 @@ from sleuth.tools.documents.formats.word_format import read_docx
 from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, is_folder, ordinary_size, printable, within
 from sleuth.tools.documents.worker import Worker, WorkerError
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.text import encoding_doubt, normalize, title_from
+from sleuth.tools.text.normalization import encoding_doubt, normalize, title_from
 
 MIB = 1 << 20
 MAX_FILE_BYTES = 64 * MIB

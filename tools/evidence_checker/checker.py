@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker.inputs import Evidence, Layout, Piece, Window
 from sleuth.tools.onnx import as_inputs, open_session
-from sleuth.tools.text import name_key
+from sleuth.tools.text.tokenization import name_key
 
 NETWORK, TOKENIZER, SETTINGS = "network.onnx", "tokenizer.json", "settings.json"
 """Files in a checker's folder."""

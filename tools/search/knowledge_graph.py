@@ -18,8 +18,11 @@ from sleuth.tools.search.name_vectors import NameVectorFile, NameVectors
 from sleuth.tools.search.ranking import MOST_REASONS, Fetch
 from sleuth.tools.search.retriever import Query, Scored, fetch_depth, fuse
 from sleuth.tools.search.vectors import Embedder, VectorIndex
-from sleuth.tools.storage import Catalogue, Triple
-from sleuth.tools.text import Span, find_mentions, kept_names, name_id, name_key, sentence_spans
+from sleuth.tools.storage.catalogue import Catalogue
+from sleuth.tools.storage.triples import Triple
+from sleuth.tools.text.names import find_mentions, kept_names, name_id
+from sleuth.tools.text.sentences import Span, sentence_spans
+from sleuth.tools.text.tokenization import name_key
 from sleuth.tools.types import Explanation, Hit, Passage, Reason
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from langchain_core.vectorstores import VectorStore
 
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search.retriever import Query, Retriever
-from sleuth.tools.text import sanitize
+from sleuth.tools.text.normalization import sanitize
 from sleuth.tools.types import Hit, Passage, content_hash
 
 TITLES = ("title", "source", "file_name", "url")

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol, Self, get_args, runtime_checkable
 
 from sleuth.tools.errors import UnknownName, UsageError
-from sleuth.tools.storage import Listed
-from sleuth.tools.text import check_unicode
+from sleuth.tools.storage.catalogue import Listed
+from sleuth.tools.text.normalization import check_unicode
 from sleuth.tools.types import Hit, Passage
 
 MAX_QUERY_CHARS = 4_000

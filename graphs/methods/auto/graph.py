@@ -30,7 +30,8 @@ from sleuth.graphs.evidence.outcomes import as_steps, yes_probability
 from sleuth.graphs.methods.par_rag.steps import Plan, Step, number_steps
 from sleuth.tools.search import DocumentLister
 from sleuth.tools.search.retriever import list_all
-from sleuth.tools.text import comparison_key, name_key
+from sleuth.tools.text.normalization import comparison_key
+from sleuth.tools.text.tokenization import name_key
 
 Notes = Mapping[str, Note]
 

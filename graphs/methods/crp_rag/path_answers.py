@@ -20,7 +20,7 @@ from sleuth.graphs.evidence.retrieval import as_sources
 from sleuth.graphs.evidence.text_spans import find_sentence, strip_marks
 from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Nodes, Path, path_steps
 from sleuth.tools.errors import BadReply
-from sleuth.tools.text import comparison_key
+from sleuth.tools.text.normalization import comparison_key
 from sleuth.tools.types import Passage
 
 

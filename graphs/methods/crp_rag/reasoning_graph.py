@@ -18,7 +18,7 @@ from sleuth.agents.roles import planning
 from sleuth.agents.roles.inputs import StepsInput
 from sleuth.graphs.core.node import ask_or
 from sleuth.tools.search.vectors import Embedder
-from sleuth.tools.text import comparison_key
+from sleuth.tools.text.normalization import comparison_key
 
 Structure = Literal["graph", "tree", "chain", "text"]
 

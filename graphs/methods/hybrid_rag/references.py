@@ -39,7 +39,7 @@ from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.errors import BadReply
 from sleuth.tools.sources.web_pages.page import PageText, cell_name
 from sleuth.tools.sources.web_pages.retriever import is_page_table
-from sleuth.tools.storage import Archive
+from sleuth.tools.storage.archive import Archive
 from sleuth.tools.types import Passage
 
 

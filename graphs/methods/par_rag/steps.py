@@ -16,7 +16,8 @@ from sleuth.graphs.evidence.outcomes import make_note
 from sleuth.graphs.evidence.retrieval import short_names
 from sleuth.graphs.evidence.text_spans import content_words, find_sentence
 from sleuth.tools.search import Query
-from sleuth.tools.text import comparison_key, sentence_spans
+from sleuth.tools.text.normalization import comparison_key
+from sleuth.tools.text.sentences import sentence_spans
 from sleuth.tools.types import Passage
 
 

@@ -20,8 +20,8 @@ from sleuth.graphs.core.answer import Citation, Entity, Graph, Relation
 from sleuth.graphs.core.node import ask_or
 from sleuth.graphs.evidence.citations import find_support
 from sleuth.graphs.evidence.retrieval import as_sources
-from sleuth.tools.storage import Triple, TripleStore
-from sleuth.tools.text import comparison_key, single_line
+from sleuth.tools.storage.triples import Triple, TripleStore
+from sleuth.tools.text.normalization import comparison_key, single_line
 from sleuth.tools.types import Passage
 
 _ARTICLE = re.compile(r"^(?:the|an|a) (?=\S)")

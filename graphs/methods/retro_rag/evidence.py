@@ -19,7 +19,7 @@ from sleuth.graphs.evidence.citations import verify_quotes
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, yes_probability
 from sleuth.graphs.evidence.retrieval import as_sources
 from sleuth.graphs.evidence.text_spans import find_sentence
-from sleuth.tools.text import comparison_key
+from sleuth.tools.text.normalization import comparison_key
 from sleuth.tools.types import Passage
 
 _INFERENCE = "inference "

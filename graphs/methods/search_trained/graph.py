@@ -25,7 +25,7 @@ from sleuth.graphs.evidence.citations import cite_sentence, ensure_verbatim_supp
 from sleuth.graphs.evidence.outcomes import as_steps, finish, stated_answer
 from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
 from sleuth.tools.search import Mode
-from sleuth.tools.text import find_mentions, kept_names
+from sleuth.tools.text.names import find_mentions, kept_names
 from sleuth.tools.types import Passage
 
 

@@ -33,7 +33,7 @@ from sleuth.tools.search.vectors import NONE
 from sleuth.tools.search.vectors.embedder import find_packaged, is_default
 from sleuth.tools.settings import Settings, client_options, is_loopback, tracing_variables
 from sleuth.tools.sources.knowledge_graph.backends import is_url, open_graph
-from sleuth.tools.storage import catalogue_url, open_engine
+from sleuth.tools.storage.database import catalogue_url, open_engine
 from sleuth.tools.storage.schema import SCHEMA_VERSION, documents, meta
 from sleuth.tools.tracing.exporter import endpoint, open_tracer
 

@@ -30,8 +30,8 @@ from sleuth.studio.console.run_view import answer_view, graph_view, outcome_in_w
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import LockMode, hold
 from sleuth.tools.storage.id_prefix import shorten_ids
+from sleuth.tools.storage.locks import LockMode, hold
 
 ThreadArgument = Annotated[str, typer.Argument(help="A run's id, or its beginning.")]
 

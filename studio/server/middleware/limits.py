@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sleuth.studio.server.schemas.errors import respond
 from sleuth.tools.errors import QuotaUsedUp
-from sleuth.tools.storage import in_thread, make_tables, transaction
+from sleuth.tools.storage.database import in_thread, make_tables, transaction
 from sleuth.tools.types import now
 
 MINUTE = 60.0

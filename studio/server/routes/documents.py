@@ -21,7 +21,7 @@ from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.search import Query as SearchQuery
 from sleuth.tools.search import find_mode
 from sleuth.tools.search.retriever import MAX_QUERY_CHARS
-from sleuth.tools.storage import Listed
+from sleuth.tools.storage.catalogue import Listed
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
 from sleuth.tools.types import hit_to_json
 

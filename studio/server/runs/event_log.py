@@ -20,7 +20,7 @@ from sleuth.graphs.core.events import Delta, Reset, Step
 from sleuth.graphs.persistence.tables import LONGEST_NAME, threads
 from sleuth.graphs.persistence.thread_locks import check_token
 from sleuth.studio.server.retry import retry_until_stored
-from sleuth.tools.storage import in_thread, make_tables, transaction
+from sleuth.tools.storage.database import in_thread, make_tables, transaction
 
 _MAX_WAIT = 30.0
 """Seconds that a run waits for an unavailable store before it fails."""

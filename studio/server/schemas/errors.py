@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from sleuth.tools import errors
-from sleuth.tools.storage import is_database_error
+from sleuth.tools.storage.database import is_database_error
 
 _log = logging.getLogger(__name__)
 

@@ -13,7 +13,8 @@ from sqlalchemy.engine import Engine
 
 from sleuth.tools.errors import StoreError
 from sleuth.tools.settings import Settings, client_options
-from sleuth.tools.storage import in_thread, require_restored, transaction
+from sleuth.tools.storage.database import in_thread, transaction
+from sleuth.tools.storage.locks import require_restored
 
 SECONDS = 3.0
 """Longest time of one check."""

@@ -18,7 +18,7 @@ from sleuth.agents.roles.planning import ACT
 from sleuth.agents.roles.reading import DRAFT, READ
 from sleuth.agents.roles.reasoning import REASON
 from sleuth.graphs.evidence.text_spans import find_quote
-from sleuth.tools.text import sanitize
+from sleuth.tools.text.normalization import sanitize
 
 VARN = Source(
     title="Varn",

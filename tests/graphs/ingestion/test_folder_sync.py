@@ -21,7 +21,7 @@ from sleuth.tools.collection.folder_diff import FolderDiff
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search import Query
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import hold
+from sleuth.tools.storage.locks import hold
 
 FOLDERS = ("", "Fairs", "fairs", "fairs/past")
 NAMES = ("kelp.md", "mill.txt", "ünder.md", "a b.txt")

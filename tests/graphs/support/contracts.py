@@ -6,7 +6,7 @@ from typing import Any
 from scenes import Shelf
 
 from sleuth.agents.model import Request
-from sleuth.tools.storage import Listed
+from sleuth.tools.storage.catalogue import Listed
 from sleuth.tools.types import Passage
 
 END = {"name": "end", "question": "When does it end?", "kind": "date"}

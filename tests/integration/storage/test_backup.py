@@ -25,7 +25,7 @@ from sleuth.tools.collection.index_set import hold_indexes
 from sleuth.tools.errors import StoreBusy, StoreError, UsageError
 from sleuth.tools.search import Query
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import hold
+from sleuth.tools.storage.locks import hold
 from sleuth.tools.types import Hit
 
 TEXTS = {f"light{at}.txt": f"The lamp number {at} was built by Edric Gannow in 18{at:02}." for at in range(12)}

@@ -11,7 +11,7 @@ from sleuth.studio.evaluation.evaluate import Evaluation, evaluate
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import StoreBusy, UsageError
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import hold
+from sleuth.tools.storage.locks import hold
 
 FISH = {"id": "fish", "question": "Which fish swims in the lake?", "gold_ids": ["lake"], "type": "one"}
 BOTH = {"id": "both", "question": "Which bird sits on the hill?", "gold_ids": ["hill", "moon"], "type": "two"}

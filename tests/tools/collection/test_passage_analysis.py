@@ -10,7 +10,8 @@ from sleuth.tools.collection.passage_analysis import PassageAnalyzer, Workers, a
 from sleuth.tools.documents.loading import FileReader
 from sleuth.tools.documents.parallel_reading import LocalWorkers
 from sleuth.tools.documents.worker import WorkerError
-from sleuth.tools.text import find_names, find_terms
+from sleuth.tools.text.names import find_names
+from sleuth.tools.text.stemming import find_terms
 from sleuth.tools.types import Passage
 
 WORDS = "Ada Lovelace met Charles Babbage in London. Die Mühle steht am Bach in Köln und mahlt. 東京の水車小屋 "

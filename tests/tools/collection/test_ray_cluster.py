@@ -19,7 +19,7 @@ from sleuth.tools.documents.resource_limits import BOUNDS
 from sleuth.tools.errors import DocumentError, StoreError
 from sleuth.tools.search.vectors.embedder import EndpointEmbedder, LocalEmbedder, NoEmbedder
 from sleuth.tools.settings import Settings
-from sleuth.tools.text import find_terms
+from sleuth.tools.text.stemming import find_terms
 from sleuth.tools.types import Passage
 
 

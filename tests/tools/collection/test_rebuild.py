@@ -14,7 +14,7 @@ from sleuth.tools.errors import EmbedderChanged, StoreBusy, StoreError
 from sleuth.tools.search.retriever import MODES, Mode, Query
 from sleuth.tools.search.vectors.embedder import Vectors
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import hold
+from sleuth.tools.storage.locks import hold
 
 PLACES = ("Kestrow", "Immer", "Quarve", "Fennimer", "Tarn")
 INDEXED: tuple[Mode, ...] = tuple(mode for mode in MODES if mode != "knowledge-graph")

@@ -26,7 +26,7 @@ from sleuth.tools.documents.formats.pdf_format import read_pdf
 from sleuth.tools.documents.formats.plain_formats import read_html, read_table
 from sleuth.tools.documents.formats.word_format import read_docx
 from sleuth.tools.documents.loading import load
-from sleuth.tools.text import encoding_doubt
+from sleuth.tools.text.normalization import encoding_doubt
 
 W = nsdecls("w")
 

@@ -14,7 +14,7 @@ from sleuth.tools.search.entity_graph.search import find_candidates
 from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.storage.catalogue import Catalogue
-from sleuth.tools.text import name_id
+from sleuth.tools.text.names import name_id
 
 NAMES = ["Grey Sister", "Port Lethany", "Oda Brask", "Kelp Fair", "Mill"]
 texts = st.lists(

@@ -19,7 +19,7 @@ from sleuth.tools.search.vectors.embedder import Vectors
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Entry
 from sleuth.tools.storage.triples import Triple
-from sleuth.tools.text import name_id
+from sleuth.tools.text.names import name_id
 
 
 class Compass:

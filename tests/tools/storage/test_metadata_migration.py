@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from entries import entry
 
-from sleuth.tools.storage import Catalogue
+from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.storage.database import sqlite_url
 from sleuth.tools.storage.filters import parse_filter
 

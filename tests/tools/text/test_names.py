@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sleuth.tools.text import find_aliases, find_mentions, find_phrases, kept_names, name_key
-from sleuth.tools.text.names import MOST_NAMES
+from sleuth.tools.text.names import MOST_NAMES, find_aliases, find_mentions, find_phrases, kept_names
+from sleuth.tools.text.tokenization import name_key
 from sleuth.tools.types import Passage
 
 

@@ -23,7 +23,7 @@ from sleuth.tools.documents.formats.plain_formats import (
     whole_page,
 )
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.text import decode, single_line, title_from, without_bom
+from sleuth.tools.text.normalization import decode, single_line, title_from, without_bom
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element

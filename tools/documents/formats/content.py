@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from itertools import accumulate, pairwise
 
 from sleuth.tools.errors import DocumentError, SleuthError
-from sleuth.tools.text import normalize, title_from
+from sleuth.tools.text.normalization import normalize, title_from
 from sleuth.tools.types import Hit
 
 

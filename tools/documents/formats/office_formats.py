@@ -13,7 +13,7 @@ from sleuth.tools.documents.formats.content import Content, Place, Section, dama
 from sleuth.tools.documents.formats.tables import Numbered, markdown_tables, table_pieces
 from sleuth.tools.documents.formats.word_format import office_file, office_properties
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.text import decode, title_from
+from sleuth.tools.text.normalization import decode, title_from
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element

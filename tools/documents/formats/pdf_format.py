@@ -12,7 +12,7 @@ from sleuth.tools.documents.formats.content import Content, Place, Section, dama
 from sleuth.tools.documents.formats.tables import markdown_tables
 from sleuth.tools.errors import DocumentError, MissingExtra
 from sleuth.tools.optional_imports import DISTRIBUTION, extra
-from sleuth.tools.text import normalize, title_from, unwrap_lines
+from sleuth.tools.text.normalization import normalize, title_from, unwrap_lines
 
 if TYPE_CHECKING:
     from pypdf import PageObject

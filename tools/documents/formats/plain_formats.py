@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sleuth.tools.documents.formats.content import Content, Section
 from sleuth.tools.documents.formats.tables import MOST_TITLES, markdown_tables, row_line, titles_above
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.text import decode, single_line, title_from
+from sleuth.tools.text.normalization import decode, single_line, title_from
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
 
-from sleuth.tools.text import markdown_table, single_line
+from sleuth.tools.text.normalization import markdown_table, single_line
 
 TABLE_CHARS = 700
 """Maximum length of a piece; a passage has room for it."""

@@ -11,7 +11,7 @@ from sleuth.tools.documents.formats.archives import open_zip
 from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as
 from sleuth.tools.documents.formats.tables import markdown_tables
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.text import single_line, title_from
+from sleuth.tools.text.normalization import single_line, title_from
 
 if TYPE_CHECKING:
     from docx.document import Document as WordDocument

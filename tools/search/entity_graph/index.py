@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from sleuth.tools.search.index import Index
-from sleuth.tools.text import PassageNames, find_names, name_id
+from sleuth.tools.text.names import PassageNames, find_names, name_id
 from sleuth.tools.types import Passage
 
 FACTS_VERSION = 2

@@ -21,7 +21,8 @@ from sleuth.tools.search.entity_graph.edges import (
 from sleuth.tools.search.entity_graph.index import RARE, GraphIndex
 from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.search.retriever import Query, Scored
-from sleuth.tools.text import find_phrases, name_key, number_mentions
+from sleuth.tools.text.names import find_phrases, number_mentions
+from sleuth.tools.text.tokenization import name_key
 from sleuth.tools.types import Passage
 
 Meaning = Callable[[str, int], Scored]

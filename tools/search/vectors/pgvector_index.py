@@ -20,7 +20,7 @@ from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
 from sleuth.tools.search.retriever import Scored
 from sleuth.tools.search.vectors.embedder import Embedder
 from sleuth.tools.search.vectors.index import MAX_EXACT, VectorIndex
-from sleuth.tools.storage import catalogue_url, open_engine
+from sleuth.tools.storage.database import catalogue_url, open_engine
 
 # Vectors that a search keeps on its way through the graph, the most that pgvector allows: fewer miss many of the
 # nearest from 100,000 vectors on.

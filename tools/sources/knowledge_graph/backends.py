@@ -24,8 +24,8 @@ from sleuth.tools.sources.knowledge_graph.functions import (
     TableLookup,
     known_functions,
 )
-from sleuth.tools.storage import SqlTriples
-from sleuth.tools.text import comparison_key
+from sleuth.tools.storage.triples import SqlTriples
+from sleuth.tools.text.normalization import comparison_key
 
 Row = dict[str, Any]
 

@@ -19,7 +19,8 @@ from sleuth.tools.documents.loading import read_bytes
 from sleuth.tools.documents.resource_limits import Bounds
 from sleuth.tools.documents.worker import Worker, WorkerError
 from sleuth.tools.errors import DocumentError, UsageError
-from sleuth.tools.text import Span, markdown_table, normalize, sentence_spans, single_line, title_from
+from sleuth.tools.text.normalization import markdown_table, normalize, single_line, title_from
+from sleuth.tools.text.sentences import Span, sentence_spans
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag

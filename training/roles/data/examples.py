@@ -35,9 +35,9 @@ from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.search import Retriever
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import MemoryArchive
+from sleuth.tools.storage.archive import MemoryArchive
 from sleuth.tools.storage.triple_import import triple_lines
-from sleuth.tools.text import comparison_key
+from sleuth.tools.text.normalization import comparison_key
 from training.roles.data.decompositions import read_decompositions
 from training.roles.data.facts import Known, PassageFacts, extraction_of
 from training.roles.data.judgements import attributions, irrelevances, supports

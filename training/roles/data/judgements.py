@@ -11,7 +11,7 @@ from sleuth.agents.roles.judging import ATTRIBUTION, RELEVANCE, SUPPORT, Attribu
 from sleuth.agents.roles.reading import Reading
 from sleuth.agents.roles.reasoning import Inferences
 from sleuth.studio.simulation.wording import find_names, mentions
-from sleuth.tools.text import sentences
+from sleuth.tools.text.sentences import sentences
 from training.pools import lines
 from training.roles.data.teacher import Example, Learned
 from training.roles.data.wording import paraphrase_naturally

@@ -7,7 +7,7 @@ from random import Random
 from sleuth.studio.simulation import Gold
 from sleuth.studio.simulation.wording import mentions
 from sleuth.tools.search import Query, Retriever
-from sleuth.tools.text import sentences
+from sleuth.tools.text.sentences import sentences
 from sleuth.tools.types import Hit, Passage
 from training.roles.data.questions import TrainingSet
 

@@ -28,7 +28,7 @@ from sleuth.studio.cli.app import run_cli
 from sleuth.studio.simulation import gold_of
 from sleuth.studio.simulation.wording import mentions
 from sleuth.tools.settings import Settings
-from sleuth.tools.text import single_line
+from sleuth.tools.text.normalization import single_line
 from training.pools import Paragraph, lines
 
 

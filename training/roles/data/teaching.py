@@ -22,7 +22,7 @@ from sleuth.studio.simulation.wording import (
     mentions,
     shorten,
 )
-from sleuth.tools.text import clauses, comparison_key
+from sleuth.tools.text.normalization import clauses, comparison_key
 
 _WORD = re.compile(r"\w+")
 
