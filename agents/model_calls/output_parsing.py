@@ -36,6 +36,9 @@ _LONG = 20_000
 _ROUNDS = 100
 """The most faults that are repaired."""
 
+_MOST_FAULTS = 1000
+"""Faults above which a reply is refused: listing them in each round takes seconds."""
+
 _NUMBER = re.compile(r"(?<!\d)(?:(?<!\w)-)?\d{1,9}(?!\d)")
 _NUMBERED = re.compile(r"\W*(?:[^\W\d]+\W*)?(\d{1,9})\W*")
 _YES_OR_NO = re.compile(r"\W*(?:(yes|true)|no|false)\b", re.IGNORECASE)
@@ -164,6 +167,8 @@ def coerce(value: Any, output: type[O]) -> tuple[O, list[str]]:  # noqa: ANN401 
         try:
             return output.model_validate(value), losses
         except ValidationError as error:
+            if error.error_count() > _MOST_FAULTS:
+                raise
             try:
                 losses += _mend(value, output, error.errors()[-1])
             except (LookupError, TypeError):  # a validator has changed the value before, or nothing can be dropped

@@ -103,7 +103,7 @@ async def serve(
         threads=threads,
         adapter=resolve_adapter(adapter, model),
     )
-    work = _serve(settings, options, weights, as_json=as_json, foreground=foreground)
+    work = _serve(settings, options, weights, dtype=dtype, as_json=as_json, foreground=foreground)
     if not foreground:
         await work
         return
@@ -131,7 +131,13 @@ async def stop(as_json: JsonOption = False) -> None:
 
 
 async def _serve(
-    settings: Settings, options: ServeOptions, weights: Path | None, *, as_json: bool, foreground: bool
+    settings: Settings,
+    options: ServeOptions,
+    weights: Path | None,
+    *,
+    dtype: Dtype | None,
+    as_json: bool,
+    foreground: bool,
 ) -> None:
     """Start the server, in the foreground also wait for its end.
 
@@ -145,7 +151,7 @@ async def _serve(
         except ModelUnavailable as error:
             typer.echo(f"{error} Serving {MODELS['tiny'].served} instead.", err=True)
             usual = default_options("tiny")
-            tiny = replace(options, model="tiny", dtype=usual.dtype, adapter=usual.adapter)
+            tiny = replace(options, model="tiny", dtype=dtype or usual.dtype, adapter=usual.adapter)
             found = await server.serve(settings.home, tiny, report, foreground=foreground)
     is_other = "model_url" in settings.model_fields_set and found.url != settings.model_url
     hint = f"\nTo use it: export SLEUTH_MODEL_URL={found.url}" if is_other else ""
