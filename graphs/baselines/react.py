@@ -4,8 +4,8 @@
 
 The loop of LangChain's prebuilt agent with our search as its only tool (a test compares both), as a graph of ours:
 every step has its checkpoint and every call its record. With `tools=three` it has those of A-RAG (Du et al., 2026):
-keyword search, semantic search, and reading the passages around one. With inherited notes, a run
-searches before it answers: for the question itself if the model asks for nothing.
+keyword search, semantic search, and reading the passages around one. With inherited notes, a run searches before
+it answers: for the question itself if the model asks for nothing.
 """
 
 from dataclasses import dataclass, field

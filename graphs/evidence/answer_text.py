@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sleuth.graphs.core.answer import Citation, Status, Verdict, is_weak
+from sleuth.graphs.core.answer import Answer, Citation, Status, Verdict, is_weak
 from sleuth.tools.text.normalization import single_line
 
 _INSTEAD: Final[dict[Status, str]] = {
@@ -38,6 +38,11 @@ def with_footnotes(verdict: Verdict) -> AnswerText:
     is_weakly_supported = is_weak(verdict["status"], verdict.get("support"))
     weak = "The sources support this answer only weakly." if is_weakly_supported else ""
     return AnswerText(text="\n\n".join(filter(None, [text, "\n".join(notes), weak])), marks=marks)
+
+
+def message_of(answer: Answer) -> str:
+    """Return an answer as the text of a chat message, without a remark on weak support."""
+    return with_footnotes(Verdict(status=answer.status, text=answer.text, citations=answer.citations)).text
 
 
 def with_marks(text: str, citations: Sequence[Citation]) -> AnswerText:

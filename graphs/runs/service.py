@@ -25,7 +25,7 @@ from sleuth.graphs.core.context import Budget, Context, Services
 from sleuth.graphs.core.events import Event, parse_event
 from sleuth.graphs.core.state import SCHEMA_VERSION
 from sleuth.graphs.core.wall_clock import seconds_at, with_clock
-from sleuth.graphs.evidence.answer_text import with_footnotes
+from sleuth.graphs.evidence.answer_text import message_of
 from sleuth.graphs.evidence.check import require_checker
 from sleuth.graphs.persistence.sqlite_checkpoints import advance_clock
 from sleuth.graphs.persistence.store import Store
@@ -122,8 +122,8 @@ class RunService:
             require_checker(self.services.checker)
         more: dict[str, Any] = {"hop": origin.hop} if origin and origin.hop else {}
         more |= {"where": where.strip()} if parse_filter(where).terms else {}
-        if method_name == CHAT.name:
-            more["turn"] = Turn(text=checked, at="", **({"earlier": _exchange(after)} if after else {}))
+        earlier = {"earlier": (after.question, message_of(after))} if after else {}
+        more |= {"turn": Turn(text=checked, at="", **earlier)} if method_name == CHAT.name else {}
         options = StoredOptions(
             values=values or {},
             profile=profile,
@@ -472,12 +472,6 @@ def accept_state(state: StateSnapshot) -> StateSnapshot:
 def unknown_checkpoint(id: str, known: list[str]) -> UnknownName:
     """Return the error for a checkpoint that a thread does not have."""
     return UnknownName("checkpoint", id, known, "`sleuth runs history` shows them, by id, step and node.")
-
-
-def _exchange(answer: Answer) -> tuple[str, str]:
-    """Return a question and its answer with footnotes, as messages of a chat."""
-    verdict = Verdict(status=answer.status, text=answer.text, citations=answer.citations)
-    return answer.question, with_footnotes(verdict).text
 
 
 def _already_used(id: str) -> UsageError:

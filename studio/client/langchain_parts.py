@@ -10,8 +10,8 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool, ToolException
 from pydantic import Field
 
-from sleuth.graphs.core.answer import Answer, Verdict
-from sleuth.graphs.evidence.answer_text import with_footnotes
+from sleuth.graphs.core.answer import Answer
+from sleuth.graphs.evidence.answer_text import message_of
 from sleuth.graphs.registry import method as method_of
 from sleuth.studio.client.callers import Loop, call_blocking, call_in
 from sleuth.tools.errors import SleuthError
@@ -40,8 +40,7 @@ def tool_of(ask: Callable[[str], Coroutine[Any, Any, Answer]], method: str, *, l
             found = await ask(question)
         except SleuthError as error:
             raise ToolException(str(error)) from error
-        text = with_footnotes(Verdict(status=found.status, text=found.text, citations=found.citations)).text
-        return text, found.to_json()
+        return message_of(found), found.to_json()
 
     async def answer(question: str) -> Content:
         return await call_in(loop, partial(content, question))
