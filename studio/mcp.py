@@ -3,9 +3,8 @@
 The steps of a run and their findings are sent as progress. A `SleuthError` becomes a tool error with its message.
 """
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Annotated, Any, Protocol
@@ -35,6 +34,7 @@ from sleuth.tools.optional_imports import DISTRIBUTION
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.search.retriever import MAX_QUERY_CHARS
 from sleuth.tools.settings import Settings
+from sleuth.tools.storage.catalogue import Listed
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
 from sleuth.tools.types import hit_to_json
 
@@ -110,7 +110,7 @@ BackendOf = Callable[[str | None], Backend]
 
 
 class AnswerResult(BaseModel):
-    """The answer of a run; every citation is a quote from start:end of its document."""
+    """The answer of a run; every citation is a quote from start:end of its document. A survey has a table."""
 
     thread: str
     method: str
@@ -121,36 +121,7 @@ class AnswerResult(BaseModel):
     notes: list[Note]
     cost: Cost
     warnings: list[str]
-
-
-class SurveyResult(AnswerResult):
-    """The answer of a survey with its table."""
-
     table: dict[str, Any] | None
-
-
-class SearchResult(BaseModel):
-    """A passage found by a search."""
-
-    passage: str
-    document: str
-    title: str
-    text: str
-    score: float
-    rank: int
-
-
-class ListedDocument(BaseModel):
-    """A document in the list."""
-
-    id: str
-    title: str
-    media_type: str
-    passages: int
-    author: str | None
-    date: str | None
-    language: str | None
-    tags: list[str] | None
 
 
 class DocumentResult(BaseModel):
@@ -187,8 +158,9 @@ class Tools:
     ) -> AnswerResult:
         """Answer a question from the documents, in several steps if necessary, with checked citations."""
         budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
-        events = self._of(context).ask(question, method, values=settings or {}, budget=budget, where=where)
-        return AnswerResult.model_validate(await _answer_of(events, context), from_attributes=True)
+        return await _answer_of(
+            self._of(context).ask(question, method, values=settings or {}, budget=budget, where=where), context
+        )
 
     async def survey(  # noqa: PLR0917 - called with keyword arguments, as in the tool's schema
         self,
@@ -203,12 +175,10 @@ class Tools:
         max_calls: Calls = None,
         max_tokens: Tokens = None,
         max_seconds: Seconds = None,
-    ) -> SurveyResult:
+    ) -> AnswerResult:
         """Ask every document the same questions, and count the answers: for which, how many, how much in all."""
-        budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
-        settings: dict[str, Any] = {"columns": columns or [], "limit": limit}
-        events = self._of(context).ask(question, SURVEY.name, values=settings, budget=budget, where=where)
-        return SurveyResult.model_validate(await _answer_of(events, context), from_attributes=True)
+        values = {"columns": columns or [], "limit": limit}
+        return await self.ask(question, context, SURVEY.name, values, where, max_calls, max_tokens, max_seconds)
 
     async def report(  # noqa: PLR0917 - called with keyword arguments, as in the tool's schema
         self,
@@ -224,10 +194,8 @@ class Tools:
         max_seconds: Seconds = None,
     ) -> AnswerResult:
         """Write a report of several sections, in which every sentence has its sources."""
-        budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
         values = {"sections": sections or []}
-        events = self._of(context).ask(question, REPORT.name, values=values, budget=budget, where=where)
-        return AnswerResult.model_validate(await _answer_of(events, context), from_attributes=True)
+        return await self.ask(question, context, REPORT.name, values, where, max_calls, max_tokens, max_seconds)
 
     async def resume(
         self,
@@ -239,8 +207,7 @@ class Tools:
     ) -> AnswerResult:
         """Resume a run from its last checkpoint; return the stored answer of a finished one."""
         budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
-        events = self._of(context).resume(thread, None if budget == Budget() else budget)
-        return AnswerResult.model_validate(await _answer_of(events, context), from_attributes=True)
+        return await _answer_of(self._of(context).resume(thread, None if budget == Budget() else budget), context)
 
     async def search(
         self,
@@ -249,11 +216,14 @@ class Tools:
         mode: Annotated[Mode, Field(description="search mode")] = "hybrid",
         k: Annotated[int, Field(ge=1, le=100, description="number of passages")] = 5,
         where: Where = "",
-    ) -> list[SearchResult]:
-        """Search the passages of the documents, without a model; the best first."""
+    ) -> list[dict[str, Any]]:
+        """Search the passages of the documents, without a model; the best first.
+
+        Each has passage, document, title, text, score and rank.
+        """
         async with self._of(context).collection() as collection:
             hits = await collection.search(Query(text=query, k=k, mode=mode, where=where))
-        return [SearchResult.model_validate(hit_to_json(at_words(hit, query))) for hit in hits]
+        return [hit_to_json(at_words(hit, query)) for hit in hits]
 
     async def list_documents(
         self,
@@ -262,11 +232,10 @@ class Tools:
         where: Where = "",
         after: Annotated[str, Field(max_length=4096, description="list documents after this id")] = "",
         limit: Annotated[int, Field(ge=1, le=1000, description="maximum number of documents")] = 100,
-    ) -> list[ListedDocument]:
+    ) -> list[Listed]:
         """List the documents by id; `after` the last one of a list returns the next ones."""
         async with self._of(context).collection() as collection:
-            found = await collection.documents(limit=limit, after=after, find=find, where=where)
-        return [ListedDocument.model_validate(each, from_attributes=True) for each in found]
+            return await collection.documents(limit=limit, after=after, find=find, where=where)
 
     async def get_document(
         self,
@@ -292,18 +261,17 @@ class Tools:
         return self._backend_of(request.scope["state"]["owner"] if request else None)
 
 
-async def _answer_of(events: Events, context: Context[Any, Any]) -> Answer:
+async def _answer_of(events: Events, context: Context[Any, Any]) -> AnswerResult:
     """Report the steps of a run as progress and return its answer; an error names the thread to resume."""
     number, thread = 0, ""
     try:
         async with aclosing(events) as stream:
             async for event in stream:
                 if isinstance(event, Answer):
-                    return event
-                if not isinstance(event, Step):
-                    continue
-                number, thread = number + 1, thread or event.part_of or event.thread
-                await context.report_progress(number, None, _describe(event))
+                    return AnswerResult.model_validate(event, from_attributes=True)
+                if isinstance(event, Step):
+                    number, thread = number + 1, thread or event.part_of or event.thread
+                    await context.report_progress(number, None, _describe(event))
     except SleuthError as error:
         resumable = f" To continue, call `resume` with its thread, {thread}." if thread else ""
         raise ToolError(f"{error}{resumable}") from error
@@ -389,7 +357,7 @@ def mcp_app(backend_of: BackendOf) -> Starlette:
     """Return an ASGI application with streamable HTTP at `/mcp`, without sessions: requests are independent.
 
     The owner is `scope["state"]["owner"]`, which a middleware must have set after checking host and origin. Another
-    application adds its routes, `app.router.routes.extend(mcp.routes)`, and keeps it `running` during its own lifespan.
+    application adds its routes, `app.router.routes.extend(mcp.routes)`, and runs its lifespan inside its own.
     """
     checked_before = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     app = mcp_server(backend_of).streamable_http_app(stateless_http=True, transport_security=checked_before)
@@ -400,23 +368,3 @@ def mcp_app(backend_of: BackendOf) -> Starlette:
 def _refuse_stream(_request: Request) -> Response:
     """Refuse what only a server with sessions has: a stream to listen to, a session to delete."""
     raise HTTPException(405, "The server has no sessions: send POST requests.", headers={"Allow": "POST"})
-
-
-@asynccontextmanager
-async def running(app: Starlette) -> AsyncIterator[None]:
-    """Run the lifespan of an application inside another one, entered and left in the same task as it requires."""
-    started, over = asyncio.Event(), asyncio.Event()
-
-    async def live() -> None:
-        async with app.router.lifespan_context(app):
-            started.set()
-            await over.wait()
-
-    task = asyncio.create_task(live())
-    task.add_done_callback(lambda _: started.set())
-    await started.wait()
-    try:
-        yield
-    finally:
-        over.set()
-        await task

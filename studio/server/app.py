@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 
 from sleuth.studio.client.sleuth import open_client
-from sleuth.studio.mcp import mcp_app, running
+from sleuth.studio.mcp import mcp_app
 from sleuth.studio.server import langgraph_api
 from sleuth.studio.server.middleware.auth import Authentication, Keys
 from sleuth.studio.server.middleware.limits import BodyLimit
@@ -48,7 +48,7 @@ def create_app(
         opening = open_server_state(
             settings, open_model=open_model or open_client, telemetry=telemetry, embedder=embedder
         )
-        async with opening as server, running(mcp):
+        async with opening as server, mcp.router.lifespan_context(mcp):
             app.state.server = server
             yield
 

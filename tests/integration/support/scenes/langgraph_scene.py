@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from asgi_server import serving
+from asgi_server import serving, started
 from chat_scene import KINDS, SAID, archive
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
@@ -34,7 +34,7 @@ async def talking(folder: Path, oracle: Oracle, **settings: Any) -> AsyncIterato
     home = Path((await archive(folder))["SLEUTH_HOME"])
     app = create_app(Settings(home=home, embedder="none", **settings), open_model=opening(oracle))
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(app.router.lifespan_context(app))
+        await stack.enter_async_context(started(app))
         yield f"{await stack.enter_async_context(serving(app))}/langgraph"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asgi_server import serving
+from asgi_server import serving, started
 from filelock import FileLock
 from page_scene import Teller
 from playwright.async_api import Browser, Page, async_playwright, expect
@@ -48,7 +48,7 @@ async def site(tmp_path: Path, teller: Teller) -> AsyncIterator[Site]:
             more = {"model_url": f"{models}/v1", **more}
             settings = Settings(home=tmp_path / "home", embedder="none", api_keys=keys, **more)
             app = create_app(settings, open_model=opening(teller), embedder=embedder)
-            await stack.enter_async_context(app.router.lifespan_context(app))
+            await stack.enter_async_context(started(app))
             return await stack.enter_async_context(serving(app))
 
         yield start

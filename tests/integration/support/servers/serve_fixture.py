@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+from asgi_server import started
 from postgres_fixture import database
 from serve_scene import Oracle, client_of, opening
 
@@ -47,7 +48,7 @@ def serving(tmp_path: Path, oracle: Oracle, store: str | None) -> Serve:
     ) -> AsyncIterator[httpx.AsyncClient]:
         own = {"home": tmp_path / "home", "embedder": "hashing" if embedder else "none", "database_url": store}
         app = create_app(Settings(api_keys=keys, **{**own, **others}), open_model=opening(oracle), embedder=embedder)
-        async with app.router.lifespan_context(app), client_of(app) as opened:
+        async with started(app), client_of(app) as opened:
             yield opened
 
     return serve
