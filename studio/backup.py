@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Literal
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from sqlalchemy import URL
 
 from sleuth.graphs.persistence.store import runs_url
@@ -64,7 +64,7 @@ _SCHEMAS = {
 }
 
 _UNREADABLE = (BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError, ValueError, zlib.error)
-"""Errors that `zipfile` raises for a damaged archive."""
+"""Errors that `zipfile` and pydantic raise for a damaged archive."""
 
 
 class Manifest(BaseModel):
@@ -81,14 +81,7 @@ class Manifest(BaseModel):
 
 
 async def back_up(settings: Settings, file: Path) -> Manifest:
-    """Write a backup of all owners' documents and runs.
-
-    Args:
-        settings: the home.
-        file: the archive to write; it must not exist.
-
-    Returns:
-        The manifest of the archive.
+    """Write a backup of all owners' documents and runs to a new file, and return its manifest.
 
     Raises:
         UsageError: the file exists already, there is nothing to back up, or the data is in Postgres.
@@ -107,16 +100,17 @@ async def back_up(settings: Settings, file: Path) -> Manifest:
 
 def _write(settings: Settings, sources: dict[str, Path], file: Path) -> Manifest:
     draft = file.with_name(f"{file.name}.partial")
+    archive, copy = draft / "archive", draft / "copy"
     shutil.rmtree(draft, ignore_errors=True)  # of a backup that was killed
     try:
         draft.mkdir(mode=0o700)
         # Vectors and original files hardly become smaller at a higher level.
-        with ZipFile(draft / "archive", "w", ZIP_DEFLATED, compresslevel=1, strict_timestamps=False) as archive:
-            manifest = _fill(archive, settings, sources, draft / "copy")
-        with (draft / "archive").open("rb") as made:
+        with ZipFile(archive, "w", ZIP_DEFLATED, compresslevel=1, strict_timestamps=False) as opened:
+            manifest = _fill(opened, settings, sources, copy)
+        with archive.open("rb") as made:
             os.fsync(made.fileno())
-        (draft / "archive").chmod(0o600)  # it has documents and questions in plain text
-        (draft / "archive").replace(file)
+        archive.chmod(0o600)  # it has documents and questions in plain text
+        archive.replace(file)
     except OSError as error:
         raise StoreError(f"{file} cannot be written: {error}. Choose a place with enough free space.") from error
     finally:
@@ -190,15 +184,12 @@ def _add(archive: ZipFile, home: Path, name: str) -> None:
 
 
 async def restore(settings: Settings, file: Path, *, force: bool = False) -> Manifest:
-    """Replace the documents and runs of a home, of all owners, with those of a backup.
+    """Replace the documents and runs of a home, of all owners, with those of a backup; return its manifest.
 
     Args:
         settings: the home.
         file: the archive.
         force: replace existing data.
-
-    Returns:
-        The manifest of the archive.
 
     Raises:
         UsageError: the file does not exist, the home has data and `force` is not set, or the data is in Postgres.
@@ -211,28 +202,27 @@ async def restore(settings: Settings, file: Path, *, force: bool = False) -> Man
 
 def _restore(settings: Settings, file: Path, force: bool) -> Manifest:
     staging, mark, targets = settings.home / _STAGING, settings.home / RESTORING, databases(settings)
-    with open_archive(file) as (archive, manifest):
-        if not (force or mark.exists()) and any(path.exists() for path in targets.values()):
-            raise UsageError(f"{settings.home} has documents or runs already. Add --force to replace all of them.")
-        for path in targets.values():
-            _require_unused(path)
-        shutil.rmtree(staging, ignore_errors=True)  # of a restore that was killed
-        try:
-            archive.extractall(staging)
-        except BaseException as error:
-            shutil.rmtree(staging, ignore_errors=True)
-            if isinstance(error, OSError):
+    shutil.rmtree(staging, ignore_errors=True)  # of a restore that was killed
+    try:
+        with open_archive(file) as (archive, manifest):
+            if not (force or mark.exists()) and any(path.exists() for path in targets.values()):
+                raise UsageError(f"{settings.home} has documents or runs already. Add --force to replace all of them.")
+            for path in targets.values():
+                _require_unused(path)
+            try:
+                archive.extractall(staging)
+            except OSError as error:
                 raise StoreError(
                     f"{staging} cannot be written: {error}. Nothing was changed. Free some space."
                 ) from error
-            raise
-    os.sync()
-    mark.touch()
-    os.sync()
-    _replace(settings, targets, staging)
-    os.sync()
-    mark.unlink()
-    shutil.rmtree(staging)
+        os.sync()
+        mark.touch()
+        os.sync()
+        _replace(settings, targets, staging)
+        os.sync()
+        mark.unlink()
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
     return manifest
 
 
@@ -282,12 +272,7 @@ def databases(settings: Settings) -> dict[str, Path]:
 
 @contextmanager
 def open_archive(file: Path) -> Iterator[tuple[ZipFile, Manifest]]:
-    """Open an archive to read its members in the block.
-
-    Raises:
-        UsageError: the file does not exist, or is the backup of a Postgres database.
-        StoreError: it is not a complete archive, or a newer release wrote it (StoreTooNew).
-    """
+    """Open an archive to read its members in the block; raises as `verify` does."""
     if not file.exists():
         raise UsageError(f"{file} does not exist.")
     try:
@@ -300,7 +285,7 @@ def open_archive(file: Path) -> Iterator[tuple[ZipFile, Manifest]]:
                     f"{file} is the backup of a Postgres database. Restore it with sleuth {manifest.release}."
                 )
             yield archive, manifest
-    except (KeyError, ValidationError, *_UNREADABLE) as error:
+    except (KeyError, *_UNREADABLE) as error:
         reason = str(error).splitlines()[0]
         raise StoreError(f"{file} is not a complete backup: {reason}. Use another backup.") from error
 

@@ -7,9 +7,8 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -36,6 +35,7 @@ class ModelServerState:
     pid: int
     options: ServeOptions
     started: float
+    foreground: bool = False
 
 
 class ServerFiles:
@@ -104,7 +104,8 @@ async def status(home: Path) -> ServerStatus:
     if state is None:
         return ServerStatus(state="stopped", log=str(files.log))
     if not files.is_running():
-        return ServerStatus(state="dead", options=state.options, log=str(files.log))
+        ended: Literal["stopped", "dead"] = "stopped" if state.foreground else "dead"
+        return ServerStatus(state=ended, options=state.options, log=str(files.log))
     return ServerStatus(
         state="running" if await _is_healthy(state) else "starting",
         log=str(files.log),
@@ -126,7 +127,8 @@ async def stop(home: Path) -> bool:
         deadline = time.monotonic() + 10
         if files.is_running():
             with suppress(ProcessLookupError):  # gone since we looked
-                os.killpg(state.pid, kind)
+                leads = os.getpgid(state.pid) == state.pid  # in the foreground, its group may be that of a script
+                (os.killpg if leads else os.kill)(state.pid, kind)
         while files.is_running() and time.monotonic() < deadline:  # noqa: ASYNC110 - it gives no event
             await asyncio.sleep(0.1)
     _end_leftovers(state.pid)
@@ -152,11 +154,12 @@ async def serve(
 ) -> ServerStatus:
     """Start the server unless it runs, and return when it answers.
 
-    With `foreground` its output goes to standard error, and the caller continues with `attend`. `weights` is the file
-    of the model; by default it is downloaded.
+    With `foreground`, this process becomes the server: it does not return. `weights` is the file of the model; by
+    default it is downloaded.
 
     Raises:
-        ModelError: not installed, the port is taken, or the server died; with the end of its log.
+        ModelError: not installed, the port is taken, the server died (with the end of its log), or it runs already and
+            `foreground` is set.
         ModelUnavailable: the weights cannot be downloaded.
         ModelTimeout: no answer within `PATIENCE` seconds.
     """
@@ -167,6 +170,8 @@ async def serve(
             state = files.read()
             if state is None or not files.is_running():
                 await _start(files, options, report, weights, foreground=foreground)
+            elif foreground:
+                raise ModelError("The model server is already running. Stop it first: sleuth model stop")
             else:
                 if state.options != options:
                     report(f"It runs already, with {state.options}. To change that: sleuth model stop")
@@ -174,17 +179,6 @@ async def serve(
     except Timeout:
         raise ModelTimeout(f"Another process has been starting the model server for {PATIENCE:.0f} s.") from None
     return await status(home)
-
-
-async def attend(home: Path) -> None:
-    """Return when the server was stopped, raises ModelError when it died; ends it when the waiting is cancelled."""
-    try:
-        while (found := await status(home)).state in {"running", "starting"}:  # noqa: ASYNC110 - it gives no event
-            await asyncio.sleep(1)
-        if found.state == "dead":
-            raise ModelError("The model server has ended by itself; the reason is in its output above.")
-    finally:
-        await stop(home)
 
 
 async def _start(
@@ -196,9 +190,17 @@ async def _start(
         raise ModelError("The embedded model server is not installed. Install it with: sleuth model install")
     _check_port(options.port)
     checkpoint = await ensure_checkpoint(files.home, options, report, weights=weights)
-    report("Starting vLLM" if foreground else f"Starting vLLM (log: {files.log})")
+    command, environment = serve_command(options, checkpoint), os.environ | serve_environment(options)
+    if foreground:
+        report(f"Starting vLLM at http://127.0.0.1:{options.port}/v1 (Ctrl-C to stop)")
+        files.write(ModelServerState(pid=os.getpid(), options=options, started=time.time(), foreground=True))
+        with files.running.open("wb") as running:
+            fcntl.lockf(running, fcntl.LOCK_EX)  # as in _spawn
+            os.set_inheritable(running.fileno(), True)
+            os.execve(command[0], command, environment)  # noqa: S606 - our own command line, no shell
+    report(f"Starting vLLM (log: {files.log})")
     # No await until it is written down: nothing may come between, or nobody would know of the process.
-    pid = _spawn(options, checkpoint, files, foreground=foreground)
+    pid = _spawn(command, environment, files)
     state = ModelServerState(pid=pid, options=options, started=time.time())
     files.write(state)
     try:
@@ -220,19 +222,18 @@ def _check_port(port: int) -> None:
             ) from None
 
 
-def _spawn(options: ServeOptions, checkpoint: Path, files: ServerFiles, *, foreground: bool) -> int:
+def _spawn(command: list[str], environment: dict[str, str], files: ServerFiles) -> int:
     """Start the server in its own session: it outlives this process, ignores its Ctrl-C, and ends with its children.
 
     A lock by `lockf` belongs to one process, also after `exec`: none of its children has it.
     """
-    output = nullcontext(sys.stderr.fileno()) if foreground else files.log.open("wb")
-    with output as stream, files.running.open("wb") as running:
+    with files.log.open("wb") as log, files.running.open("wb") as running:
         child = subprocess.Popen(  # noqa: S603 - our own command line, no shell
-            serve_command(options, checkpoint),
-            env=os.environ | serve_environment(options),
+            command,
+            env=environment,
             stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=stream,
+            stdout=log,
+            stderr=log,
             start_new_session=True,
             pass_fds=[running.fileno()],
             preexec_fn=partial(fcntl.lockf, running, fcntl.LOCK_EX),  # noqa: PLW1509 - one system call

@@ -1,8 +1,5 @@
 """`sleuth model`."""
 
-import asyncio
-import signal
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +15,7 @@ from sleuth.studio.model_server.flags import Dtype, ServeOptions, default_option
 from sleuth.studio.model_server.install import install as install_lock
 from sleuth.studio.model_server.models import DEFAULT_MODEL, MODELS, ModelName
 from sleuth.studio.model_server.weights import ensure_weights
-from sleuth.tools.errors import ModelError, ModelUnavailable
+from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.settings import Settings, is_loopback
 
 model_app = typer.Typer(
@@ -103,14 +100,17 @@ async def serve(
         threads=threads,
         adapter=resolve_adapter(adapter, model),
     )
-    work = _serve(settings, options, weights, dtype=dtype, as_json=as_json, foreground=foreground)
-    if not foreground:
-        await work
-        return
-    task = asyncio.create_task(work)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    with suppress(asyncio.CancelledError):
-        await task
+    with activity("Looking for a running model server", live=not foreground) as report:
+        try:
+            found = await server.serve(settings.home, options, report, weights=weights, foreground=foreground)
+        except ModelUnavailable as error:  # the smallest model, which is installed, can always be served
+            typer.echo(f"{error} Serving {MODELS['tiny'].served} instead.", err=True)
+            usual = default_options("tiny")
+            options = replace(options, model="tiny", dtype=dtype or usual.dtype, adapter=usual.adapter)
+            found = await server.serve(settings.home, options, report, foreground=foreground)
+    is_other = "model_url" in settings.model_fields_set and found.url != settings.model_url
+    hint = f"\nTo use it: export SLEUTH_MODEL_URL={found.url}" if is_other else ""
+    emit(found, as_json, _in_words(found) + hint)
 
 
 @model_app.command()
@@ -128,36 +128,6 @@ async def stop(as_json: JsonOption = False) -> None:
     with activity("Stopping the model server"):
         ended = await server.stop(Settings().home)
     emit({"ended": int(ended)}, as_json, "Stopped." if ended else "It was not running.")
-
-
-async def _serve(
-    settings: Settings,
-    options: ServeOptions,
-    weights: Path | None,
-    *,
-    dtype: Dtype | None,
-    as_json: bool,
-    foreground: bool,
-) -> None:
-    """Start the server, in the foreground also wait for its end.
-
-    The smallest model, which is installed, replaces one that cannot be downloaded.
-    """
-    if foreground and (await server.status(settings.home)).state in {"running", "starting"}:
-        raise ModelError("The model server is already running in the background. Stop it first: sleuth model stop")
-    with activity("Looking for a running model server", live=not foreground) as report:
-        try:
-            found = await server.serve(settings.home, options, report, weights=weights, foreground=foreground)
-        except ModelUnavailable as error:
-            typer.echo(f"{error} Serving {MODELS['tiny'].served} instead.", err=True)
-            usual = default_options("tiny")
-            tiny = replace(options, model="tiny", dtype=dtype or usual.dtype, adapter=usual.adapter)
-            found = await server.serve(settings.home, tiny, report, foreground=foreground)
-    is_other = "model_url" in settings.model_fields_set and found.url != settings.model_url
-    hint = f"\nTo use it: export SLEUTH_MODEL_URL={found.url}" if is_other else ""
-    emit(found, as_json, _in_words(found) + hint)
-    if foreground:
-        await server.attend(settings.home)
 
 
 def _in_words(found: server.ServerStatus) -> str:
