@@ -6,7 +6,6 @@ import importlib.util
 import platform
 import re
 import sys
-from itertools import count
 from pathlib import Path
 
 from sleuth.studio.console.output import Report
@@ -62,24 +61,16 @@ async def install(report: Report) -> list[str]:
             f"This environment has no pip. Add it with `{sys.executable} -m ensurepip`, or install the lock with uv:\n"
             f"uv pip install --python {sys.executable} --no-deps -r {LOCK} -r {TORCH_LOCK}"
         )
+    report(f"Installing {len(wanted)} packages")
     if "torch" in wanted:
-        options = await asyncio.to_thread(index_options)
-        await _run_pip([*options, "-r", str(TORCH_LOCK)], 1, report)
-    if others := wanted.keys() - {"torch"}:
-        await _run_pip(["--require-hashes", "-r", str(LOCK)], len(others), report)
+        await _run_pip(*await asyncio.to_thread(index_options), "-r", str(TORCH_LOCK))
+    if wanted.keys() - {"torch"}:
+        await _run_pip("--require-hashes", "-r", str(LOCK))
     return sorted(wanted)
 
 
-async def _run_pip(arguments: list[str], total: int, report: Report) -> None:
-    numbers = count(1)
-
-    def show(line: str) -> None:
-        if found := re.match(r"Collecting (\S+)", line):
-            report(f"Fetching {found[1]} ({next(numbers)} of {total})")
-        elif line.startswith("Installing collected packages"):
-            report(f"Installing {total} packages")
-
-    status, lines = await run_python("-m", "pip", "install", "--no-deps", "--no-input", *arguments, on_line=show)
+async def _run_pip(*arguments: str) -> None:
+    status, lines = await run_python("-m", "pip", "install", "--no-deps", "--no-input", *arguments)
     if status:
         errors = [line for line in lines if line.startswith("ERROR:")]
         raise SleuthError("pip could not install the embedded model server:\n" + "\n".join(errors[-2:]))
