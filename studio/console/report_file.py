@@ -1,5 +1,6 @@
 """A report as a Markdown, HTML or Word file, with numbered sources."""
 
+import re
 from html import escape
 from io import BytesIO
 
@@ -8,26 +9,25 @@ from sleuth.graphs.evidence.answer_text import with_marks
 from sleuth.studio.console.output import Formats
 from sleuth.tools.text.normalization import single_line
 
-_KINDS = {"# ": "title", "## ": "heading", "- ": "item"}
+_KINDS = {"# ": ("h1", "Title"), "## ": ("h2", "Heading 1"), "- ": ("li", "List Bullet"), "": ("p", "Normal")}
+"""HTML tag and Word style of a line by its beginning."""
+
+_FOOTNOTE = re.compile(r"\[\^(\d+)\]")
 
 
-def _blocks(answer: Answer) -> list[tuple[str, list[tuple[str, int | None]]]]:
-    """Return the kind of each line, and pieces of text, each with the number of the source that follows it."""
+def _lines(answer: Answer) -> list[str]:
+    """Return the lines of a report with Markdown footnotes."""
     marked = with_marks(answer.text, answer.citations)
-    blocks, start = [], 0
-    for line in marked.text.split("\n"):
-        end, mark = start + len(line), next((each for each in _KINDS if line.startswith(each)), "")
-        at = start + len(mark)
-        pieces: list[tuple[str, int | None]] = []
-        for begin, stop, citation in marked.marks:
-            if start <= begin < end:
-                pieces.append((marked.text[at:begin].rstrip(), citation + 1))
-                at = stop
-        pieces.append((marked.text[at:end], None))
-        if line.strip():
-            blocks.append((_KINDS.get(mark, "paragraph"), pieces))
-        start = end + 1
-    return blocks
+    text = marked.text
+    for begin, end, citation in reversed(marked.marks):
+        text = f"{text[:begin].removesuffix(' ')}[^{citation + 1}]{text[end:]}"
+    return [line for line in text.split("\n") if line.strip()]
+
+
+def _kind(line: str) -> tuple[str, str, str]:
+    """Return the HTML tag, the Word style and the text of a line."""
+    begin = next(each for each in _KINDS if line.startswith(each))
+    return *_KINDS[begin], line.removeprefix(begin)
 
 
 def _source(citation: Citation) -> str:
@@ -37,16 +37,10 @@ def _source(citation: Citation) -> str:
 
 
 def _md(answer: Answer) -> bytes:
-    marks = {kind: mark for mark, kind in _KINDS.items()}
-    lines = []
-    for kind, pieces in _blocks(answer):
-        text = "".join(f"{text}[^{number}]" if number else text for text, number in pieces)
-        lines.append(f"{marks.get(kind, '')}{text}")
-    lines += [f"[^{number}]: {_source(each)}" for number, each in enumerate(answer.citations, start=1)]
-    return ("\n\n".join(lines) + "\n").encode()
+    notes = [f"[^{number}]: {_source(each)}" for number, each in enumerate(answer.citations, start=1)]
+    return ("\n\n".join([*_lines(answer), *notes]) + "\n").encode()
 
 
-_TAGS = {"title": "h1", "heading": "h2", "item": "li", "paragraph": "p"}
 _PAGE = """\
 <!doctype html>
 <html>
@@ -71,12 +65,9 @@ h1, h2 {{ line-height: 1.2 }}
 
 def _html(answer: Answer) -> bytes:
     lines = []
-    for kind, pieces in _blocks(answer):
-        text = "".join(
-            escape(text) + (f'<sup><a href="#source-{number}">{number}</a></sup>' if number else "")
-            for text, number in pieces
-        )
-        lines.append(f"<{_TAGS[kind]}>{text}</{_TAGS[kind]}>")
+    for tag, _, text in map(_kind, _lines(answer)):
+        linked = _FOOTNOTE.sub(r'<sup><a href="#source-\1">\1</a></sup>', escape(text))
+        lines.append(f"<{tag}>{linked}</{tag}>")
     sources = [
         f'<li id="source-{at}">{escape(_source(each))}</li>' for at, each in enumerate(answer.citations, start=1)
     ]
@@ -84,19 +75,15 @@ def _html(answer: Answer) -> bytes:
     return _PAGE.format(title=title, lines="\n".join(lines), sources="\n".join(sources)).encode()
 
 
-_STYLES = {"title": "Title", "heading": "Heading 1", "item": "List Bullet", "paragraph": "Normal"}
-
-
 def _docx(answer: Answer) -> bytes:
     from docx import Document
 
     document = Document()
-    for kind, pieces in _blocks(answer):
-        paragraph = document.add_paragraph(style=_STYLES[kind])
-        for text, number in pieces:
-            paragraph.add_run(_printable(text))
-            if number:
-                paragraph.add_run(f" {number}").font.superscript = True
+    for _, style, text in map(_kind, _lines(answer)):
+        paragraph = document.add_paragraph(style=style)
+        for at, piece in enumerate(_FOOTNOTE.split(_printable(text))):  # texts and numbers in turn
+            run = paragraph.add_run(f" {piece}" if at % 2 else piece)
+            run.font.superscript = bool(at % 2)
     document.add_heading("Sources", level=1)
     for citation in answer.citations:
         document.add_paragraph(_printable(_source(citation)), style="List Number")

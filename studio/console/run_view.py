@@ -8,14 +8,13 @@ from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
-from rich.table import Table
 from rich.text import Text
 
 from sleuth.graphs.core.answer import Answer, Citation, Cost, Graph, Subrun, Support, is_weak
 from sleuth.graphs.core.events import Event, Step
 from sleuth.graphs.evidence.answer_text import with_marks
 from sleuth.graphs.registry import runnable
-from sleuth.studio.console.output import counted
+from sleuth.studio.console.output import Listing, counted
 from sleuth.tools.errors import RunError
 
 STYLES = {"answered": "green", "refused": "white", "unknown": "white", "invalid_question": "white"}
@@ -188,11 +187,10 @@ def graph_view(graph: Graph) -> RenderableType:
     return Group(*lines)
 
 
-def cost_table(cost: Cost, seconds: float | None = None) -> Table:
+def cost_table(cost: Cost, seconds: float | None = None) -> Listing:
     """Return a table of calls, tokens and model seconds by node and in total, and the duration of the run."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for heading in ("node", "calls", "prompt tokens", "completion tokens", "model seconds"):
-        table.add_column(heading, justify="left" if heading == "node" else "right")
+    numbered = ("calls", "prompt tokens", "completion tokens", "model seconds")
+    table = Listing("node", *numbered, right=numbered)
     for node, part in cost["nodes"].items():
         numbers = (part["calls"], part["prompt_tokens"], part["completion_tokens"])
         table.add_row(node, *(f"{number:,}" for number in numbers), f"{part['model_seconds']:.1f}")

@@ -2,7 +2,6 @@
 
 import asyncio
 import shlex
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -26,7 +25,8 @@ from sleuth.tools.search import GRAPH_MODES, Query, find_mode
 from sleuth.tools.search.retriever import MODES
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.filters import EXAMPLE
-from sleuth.tools.types import Explanation, Hit, Reason, hit_to_json
+from sleuth.tools.text.normalization import single_line
+from sleuth.tools.types import Explanation, Hit, hit_to_json
 
 docs_app = typer.Typer(no_args_is_help=True, help="List, show and delete ingested documents.")
 
@@ -106,13 +106,11 @@ def _in_words(report: IngestReport, failures: list[str], *, has_files: bool) -> 
 
 
 def report_lines(report: IngestReport, failures: list[str]) -> list[str]:
-    """Return the failures that were not printed by reason, the other warnings, and the skipped files."""
-    reasons = Counter(failure.partition(": ")[2] for failure in failures[MAX_SKIPPED:])
-    lines = [f"! {count:,} more: {reason}" for reason, count in reasons.most_common(MAX_SKIPPED)]
+    """Return the number of failures that were not printed, the other warnings, and the skipped files."""
+    more, skipped = len(failures) - MAX_SKIPPED, len(report.passed_over) - MAX_SKIPPED
+    lines = [f"! {more:,} more failures (--json lists all)."] if more > 0 else []
     lines += [warning for warning in report.warnings if warning not in failures]
     lines += [f"Skipped: {line}" for line in report.passed_over[:MAX_SKIPPED]]
-    skipped, kinds = len(report.passed_over) - MAX_SKIPPED, len(reasons) - MAX_SKIPPED
-    lines += [f"! {kinds:,} more reasons (--json lists all)."] if kinds > 0 else []
     return [*lines, *([f"Skipped: {skipped:,} more (--json lists all)."] if skipped > 0 else [])]
 
 
@@ -206,7 +204,7 @@ async def search(
 
 
 def _hit_lines(hit: Hit, explain: bool) -> list[Text]:
-    text = " ".join(hit.passage.text.split())
+    text = single_line(hit.passage.text)
     about = "  ".join(filter(None, [hit.passage.location, hit.passage.id, f"{hit.score:.4f}"]))
     head = Text.assemble(f"{hit.rank}. ", (hit.passage.title, "bold"), (f"  {about}", "dim"))
     why = explanation_lines(hit.why) if explain and hit.why else []
@@ -229,17 +227,10 @@ def explanation_lines(why: Explanation) -> list[Text]:
     if why.note:
         lines.append(Text(f"   · {why.note}", style="yellow"))
     for reason in why.reasons:
-        lines += _reason_lines(reason)
+        link = _KINDS[reason.kind].format(source=reason.source or "the query", name=single_line(reason.name))
+        lines.append(Text(f"   · {link} (+{_short(reason.gain)})", style="cyan"))
+        lines.append(Text(f"     {reason.stands_in}: {single_line(reason.sentence)}", style="dim"))
     return lines
-
-
-def _reason_lines(reason: Reason) -> list[Text]:
-    head = _KINDS[reason.kind].format(source=reason.source or "the query", name=" ".join(reason.name.split()))
-    sentence = " ".join(reason.sentence.split())
-    return [
-        Text(f"   · {head} (+{_short(reason.gain)})", style="cyan"),
-        Text(f"     {reason.stands_in}: {sentence}", style="dim"),
-    ]
 
 
 def _short(value: float) -> str:
