@@ -45,7 +45,6 @@ class _Conversation:
 
     thread: str
     values: dict[str, Any]
-    is_begun: bool = False
     is_stopped: bool = False
     answer: Answer | None = None
 
@@ -70,7 +69,7 @@ async def chat(
         verbose: as in `watch`.
     """
     console, send = progress_console(), partial(sleuth.stream, method=CHAT.name, budget=budget, where=where)
-    talk = _Conversation(thread=thread or _new_thread(), values=values, is_begun=thread is not None)
+    talk = _Conversation(thread=thread or _new_thread(), values=values)
     console.print("Ask about your documents, or type /help. Ctrl-C stops an answer, Ctrl-D ends the chat.", style="dim")
     with _history(sleuth.settings.home / "history"):
         while (line := _read("> ")) is not None and (message := line.strip()).casefold() != "/exit":
@@ -83,12 +82,12 @@ async def chat(
                     resumed = sleuth.runs.run(talk.thread) if talk.is_stopped else None
                     events = resumed or send(message, values=talk.values, thread=talk.thread)
                     answer = await _answer(sleuth, events, verbose=verbose)
-                    talk.is_begun, talk.is_stopped, talk.answer = True, answer is None, answer or talk.answer
+                    talk.is_stopped, talk.answer = answer is None, answer or talk.answer
                     if answer:
                         emit(answer.to_json(), as_json=False, human=answer_view(answer, in_chat=True))
             except SleuthError as error:
                 console.print(Text(str(error), style="red"))
-    if talk.is_begun:
+    if thread or talk.answer or talk.is_stopped:
         console.print(f"To continue: sleuth ask --method chat --thread {talk.thread}", style="dim")
 
 
@@ -107,7 +106,7 @@ def _run_command(talk: _Conversation, message: str, profile: Profile) -> Rendera
         case "help":
             return "\n".join(f"/{name:<8} {meaning}" for name, meaning in COMMANDS.items())
         case "new":
-            talk.thread, talk.is_begun, talk.is_stopped, talk.answer = _new_thread(), False, False, None
+            talk.thread, talk.is_stopped, talk.answer = _new_thread(), False, None
             return "A new conversation."
         case "method" if argument:
             values = {"method": method(argument).name, "method_settings": {}}
@@ -144,11 +143,10 @@ def _read(prompt: str) -> str | None:
         while True:
             try:
                 return input(prompt)
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, EOFError) as end:
                 progress_console().print()
-            except EOFError:
-                progress_console().print()
-                return None
+                if isinstance(end, EOFError):
+                    return None
     finally:
         signal.signal(signal.SIGINT, before)
 
