@@ -4,7 +4,6 @@ import ast
 from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, get_origin, get_type_hints
 
@@ -23,24 +22,7 @@ FOLDERS = (*LAYERS, "training")
 MODULES = [
     path for layer in FOLDERS for path in sorted((ROOT / layer).rglob("*.py")) if "node_modules" not in path.parts
 ]
-MAX_BODY, PROMPT_SIZED = 40, 300
-
-HEAVY = {
-    "torch",
-    "torch_geometric",
-    "transformers",
-    "sentence_transformers",
-    "chromadb",
-    "vllm",
-    "langchain_community",
-    "sklearn",
-    "scipy",
-    "matplotlib",
-    "lightgbm",
-    "onnxruntime",
-    "trafilatura",
-}
-"""Take seconds to import, or import what does."""
+MAX_BODY = 40
 
 
 def modules(layer: str) -> list[Path]:
@@ -62,7 +44,6 @@ def imported(path: Path) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{name(path)} imports relatively"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
@@ -71,12 +52,11 @@ def test_the_sources_were_found() -> None:
 
 
 @pytest.mark.parametrize("layer", FOLDERS)
-def test_imports_only_point_down_and_never_to_a_bare_name(layer: str) -> None:
+def test_imports_only_point_down(layer: str) -> None:
     for path in modules(layer):
         own = FOLDERS.index(path.relative_to(ROOT).parts[0])
         for module in imported(path):
             first, *rest = module.split(".")
-            assert first not in LAYERS, f"import sleuth.{module}, not {module}"
             folder = rest[0] if first == "sleuth" else first
             if folder in FOLDERS:
                 assert FOLDERS.index(folder) <= own, f"{name(path)} imports {module}"
@@ -96,22 +76,6 @@ def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """Lines of a body without its docstring."""
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
     return body[-1].end_lineno - body[0].lineno + 1 if body else 0  # type: ignore[operator]
-
-
-@pytest.mark.parametrize("layer", FOLDERS)
-def test_prompts_are_written_in_prompts_only(layer: str) -> None:
-    for path in modules(layer):
-        found = tree(path)
-        statements = {id(node.value) for node in ast.walk(found) if isinstance(node, ast.Expr)}
-        for node in ast.walk(found):
-            if isinstance(node, ast.Constant | ast.JoinedStr) and id(node) not in statements:
-                assert len(text_of(node)) <= PROMPT_SIZED, f"{name(path)}:{node.lineno} holds a text of a prompt's size"
-
-
-def text_of(node: ast.Constant | ast.JoinedStr) -> str:
-    """The literal text of a string; what an f-string puts in does not count."""
-    parts = node.values if isinstance(node, ast.JoinedStr) else [node]
-    return "".join(part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str))
 
 
 # The folders
@@ -154,25 +118,6 @@ def test_entries_of_a_package_do_not_import_each_other_in_a_circle(package: str)
             ]
             order.setdefault(own, set()).update({*others} - {own})
     list(TopologicalSorter(order).static_order())  # raises CycleError
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_a_package_has_a_docstring(package: str) -> None:
-    assert ast.get_docstring(tree(BY_MODULE[package]))
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_public_names_of_a_package_exist_and_are_imported_through_it(package: str) -> None:
-    found = import_module(package)
-    body = tree(BY_MODULE[package]).body
-    imported = [alias.name for node in body if isinstance(node, ast.ImportFrom) for alias in node.names]
-    public = {name: getattr(found, name) for name in getattr(found, "__all__", imported)}
-    for module, path in BY_MODULE.items():
-        for node in tree(path).body if not module.startswith(package) else ():
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{package}."):
-                given = vars(import_module(str(node.module)))
-                names = [alias.name for alias in node.names if public.get(alias.name, node) is given.get(alias.name)]
-                assert not names, f"{name(path)}: import {names} from {package}"
 
 
 MAY_IMPORT = {"methods.auto": {"methods.par_rag"}, "chat": {"methods.par_rag"}}
@@ -244,22 +189,3 @@ def test_every_field_of_a_state_is_explained(state: ast.ClassDef) -> None:
             after = state.body[at + 1] if at + 1 < len(state.body) else None
             explained = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
             assert explained, f"{state.name}.{ast.unparse(node.target)} has no line that explains it"
-
-
-# The package
-
-
-@pytest.mark.parametrize("layer", FOLDERS)
-def test_what_takes_seconds_to_import_is_imported_where_it_is_needed(layer: str) -> None:
-    for path in modules(layer):
-        for node in tree(path).body:
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                taken = [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
-                assert not HEAVY & {module.split(".")[0] for module in taken}, f"{name(path)}:{node.lineno}"
-
-
-@pytest.mark.parametrize("is_integration", [False, True])
-def test_names_of_test_files_are_unique(is_integration: bool) -> None:
-    files = (ROOT / "tests").rglob("test_*.py")
-    names = [path.name for path in files if ("integration" in path.parts) is is_integration]
-    assert sorted(names) == sorted(set(names)), "pytest imports them by their names alone"
