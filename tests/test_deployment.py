@@ -102,15 +102,6 @@ def test_patches_and_configuration_apply_to_objects_that_exist(complete: list[di
     }
 
 
-def test_every_file_belongs_to_a_kustomization(complete: list[dict[str, Any]]) -> None:
-    for file in KUBERNETES.rglob("kustomization.yaml"):
-        used = load(file)
-        names = {*used["resources"], *(patch["path"] for patch in used.get("patches", ()))}
-        assert {path.name for path in file.parent.glob("*.yaml")} - {file.name} == {
-            n for n in names if n.endswith(".yaml")
-        }
-
-
 def test_selectors_and_ports_refer_to_pods(complete: list[dict[str, Any]]) -> None:
     pods = {
         each["spec"]["template"]["metadata"]["labels"]["app"]: each["spec"]["template"]["spec"]

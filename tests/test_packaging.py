@@ -41,16 +41,6 @@ EXTRAS = {
 }
 """The extras whose packages a file or folder may import; all others import only what is always installed."""
 
-GUARD = re.compile(r"with extra\(|with suppress\(ImportError\)|if TYPE_CHECKING:")
-BEHIND_A_GUARD = (
-    "graphs/persistence/postgres_checkpoints.py",  # of store.py
-    "studio/evaluation/report.py",  # of evaluate.require_packages
-    "studio/langgraph_dev",  # started by `langgraph dev`, which the extra installs
-    "studio/mcp.py",  # of commands/mcp.py
-    "studio/server",  # of commands/serve.py
-)
-"""Files and folders that are imported only where all packages of their extra are present."""
-
 
 def sources(folder: str, *suffixes: str) -> list[Path]:
     """The files of a folder with one of these suffixes, without what npm installs."""
@@ -85,30 +75,9 @@ def test_every_import_of_a_folder_is_a_declared_dependency(folder: str) -> None:
     assert undeclared(folder) == {}
 
 
-def test_every_import_of_an_extra_has_a_message_that_names_it() -> None:
-    """A `with extra(...)` around it, or around the import of its package, or `run_cli` by the table EXTRA_OF."""
-    base = {canonicalize_name(Requirement(line).name) for line in PROJECT["dependencies"]}
-    found = {}
-    for path in (path for folder in FOLDERS for path in sources(folder, ".py")):
-        where = path.relative_to(ROOT).as_posix()
-        names = {name for name in unguarded(path) if owned(name) and not owned(name) & base}
-        names = {name for name in names if name.split(".")[0] not in EXTRA_OF}
-        if names and not where.startswith(BEHIND_A_GUARD):
-            found[where] = names
-    assert found == {}
-
-
 def test_table_of_extras_agrees_with_the_project() -> None:
     for module, name in EXTRA_OF.items():
         assert owned(module) & {canonicalize_name(Requirement(line).name) for line in OPTIONAL[name]}, module
-
-
-def unguarded(path: Path) -> set[str]:
-    """Return what a file imports outside of `with extra(...)` and of blocks for type checkers."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    guards = [node for node in ast.walk(tree) if isinstance(node, ast.With | ast.If) and GUARD.match(ast.unparse(node))]
-    inside = {name for guard in guards for name in imports_of(guard)}
-    return set(imports_of(tree)) - inside
 
 
 def undeclared(folder: str) -> dict[str, set[str]]:

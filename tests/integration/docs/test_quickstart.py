@@ -5,17 +5,15 @@ Times, scores and the compilation of the embedder differ between machines; every
 
 import asyncio
 import os
-import pty
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from process import free_port
+from terminal import Terminal
 
 from sleuth.studio.model_server import server
 from sleuth.studio.model_server.adapter import resolve_adapter
@@ -32,27 +30,6 @@ def commands() -> list[tuple[str, str]]:
     text = "".join(TRANSCRIPT.findall(PAGE.read_text(encoding="utf-8")))
     parts = re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]
     return [(command, output) for command, _, output in (part.partition("\n") for part in parts)]
-
-
-def type_in(command: str, environment: dict[str, str], folder: Path) -> str:
-    """Run a command in a terminal and return what it shows."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        ["bash", "-c", command],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env=environment,
-        cwd=folder,
-    )
-    os.close(theirs)
-    shown = b""
-    with suppress(OSError):  # the terminal is closed
-        while read := os.read(ours, 4096):
-            shown += read
-    os.close(ours)
-    process.wait(60)
-    return shown.decode()
 
 
 def lines(shown: str, home: Path) -> list[str]:
@@ -91,7 +68,6 @@ def compare(transcript: list[tuple[str, str]], model_url: str, tmp_path: Path) -
     (notes / "scan.pdf").write_bytes(b"%PDF-1.4 broken")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = {
-        **os.environ,
         "HOME": str(tmp_path),
         "PATH": path,
         "TERM": "dumb",  # 80 columns
@@ -101,5 +77,7 @@ def compare(transcript: list[tuple[str, str]], model_url: str, tmp_path: Path) -
     }
     assert transcript
     for command, output in transcript:
-        shown = type_in(command, environment, tmp_path)
+        terminal = Terminal(["bash", "-c", f"cd {tmp_path} && {command}"], environment)
+        shown = terminal.rest()
+        terminal.end()
         assert lines(shown, tmp_path) == lines(output, tmp_path), f"$ {command}\n{shown}"

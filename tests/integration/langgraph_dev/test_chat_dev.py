@@ -66,15 +66,16 @@ async def converse(client: LangGraphClient) -> None:
 async def test_sdk_client_has_a_conversation(environment: dict[str, str], tmp_path: Path) -> None:
     def run() -> None:
         with langgraph_dev(tmp_path, **environment) as server:
-            asyncio.run(tour(server))
+            asyncio.run(tour(server, environment["SLEUTH_HOME"]))
             log = server.log.read_text()
+            assert "--allow-blocking" not in log  # the detector is on, or the server would warn that it is not
             assert "BlockingError" not in log
             assert "Blocking call" not in log
 
     await asyncio.to_thread(run)
 
 
-async def tour(server: Server) -> None:
+async def tour(server: Server, home: str) -> None:
     client = get_client(url=server.url)
     (assistant,) = await client.assistants.search(graph_id="chat")
     schemas = await client.assistants.get_schemas(assistant["assistant_id"])
@@ -84,6 +85,9 @@ async def tour(server: Server) -> None:
     assert shown["method"]["enum"][0] == "auto"
     assert all(field["description"] for field in shown.values())
     await converse(client)
+    alone = await client.runs.wait(None, "plain-rag", input={"question": QUESTION})
+    assert alone["verdict"]["text"] == "Edric Gannow"
+    assert not list((Path(home) / "locks").glob("*.json"))  # locked only while something runs
 
 
 def messages_in(schema: dict[str, Any]) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -40,6 +41,13 @@ class Terminal:
                 pytest.fail(f"it ended without {text!r}: {self.shown}")
         self._read = found + len(text)
         return True
+
+    def rest(self) -> str:
+        """Return everything that is shown until the command ends."""
+        with suppress(OSError):  # the terminal is closed
+            while read := os.read(self._ours, 4096):
+                self.shown += read.decode()
+        return self.shown
 
     def interrupt_until(self, text: str) -> None:
         """Press Ctrl-C, again each second, until the text is shown: one just before readline waits has no effect."""
