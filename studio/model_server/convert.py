@@ -4,7 +4,6 @@ import asyncio
 import json
 import shutil
 import sys
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from sleuth.tools.errors import ModelError
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-PARTIAL = ".converting-"
+PARTIAL = ".converting"
 
 
 async def ensure_checkpoint(
@@ -38,7 +37,9 @@ async def ensure_checkpoint(
     if not await asyncio.to_thread(options.is_converted, home):
         weights = await ensure_weights(MODELS[options.model], folder.parent, report, given=weights)
         report("Converting the model to vLLM's format, only this once")
-        partial = await asyncio.to_thread(_fresh_folder, folder.parent)
+        partial = folder.with_name(PARTIAL)
+        await asyncio.to_thread(shutil.rmtree, partial, ignore_errors=True)  # of an interrupted conversion
+        partial.mkdir(parents=True)
         status, lines = await run_python(
             *("-m", __name__, str(partial), str(weights), json.dumps(asdict(options))),
             HF_HUB_OFFLINE="1",
@@ -49,14 +50,6 @@ async def ensure_checkpoint(
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         partial.rename(folder)
     return folder
-
-
-def _fresh_folder(parent: Path) -> Path:
-    """Return an empty folder to write to, after removing what an interrupted conversion has left."""
-    parent.mkdir(parents=True, exist_ok=True)
-    for leftover in parent.glob(f"{PARTIAL}*"):
-        shutil.rmtree(leftover, ignore_errors=True)
-    return Path(tempfile.mkdtemp(prefix=PARTIAL, dir=parent))
 
 
 def write_checkpoint(target: Path, weights: Path, options: ServeOptions) -> None:

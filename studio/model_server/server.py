@@ -57,17 +57,11 @@ class ServerFiles:
         except OSError as error:
             raise StoreError(f"{folder} cannot be made ({error.strerror}). Set SLEUTH_HOME elsewhere.") from None
 
-    def is_running(self) -> bool:
-        """Return whether the server's process runs."""
-        return is_model_server_running(self.home)
-
     def read(self) -> ModelServerState | None:
-        """Return the stored state; None while stopped."""
-        if not self.state.is_file():
-            return None
+        """Return the stored state; None while stopped, or after a start by an earlier release."""
         try:
             return TypeAdapter(ModelServerState).validate_json(self.state.read_bytes())
-        except ValidationError:  # of an earlier release
+        except (FileNotFoundError, ValidationError):
             return None
 
     def write(self, state: ModelServerState) -> None:
@@ -75,13 +69,6 @@ class ServerFiles:
         fresh = self.state.with_suffix(".new")
         fresh.write_bytes(to_json(state))
         fresh.replace(self.state)
-
-    def last_lines(self) -> str:
-        """Return the end of the log, which contains the reason if the server died."""
-        if not self.log.is_file():
-            return ""
-        lines = self.log.read_text(errors="replace").splitlines()
-        return "\n".join([line[:300] for line in lines if line.strip()][-5:])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,7 +90,7 @@ async def status(home: Path) -> ServerStatus:
     state = files.read()
     if state is None:
         return ServerStatus(state="stopped", log=str(files.log))
-    if not files.is_running():
+    if not is_model_server_running(files.home):
         ended: Literal["stopped", "dead"] = "stopped" if state.foreground else "dead"
         return ServerStatus(state=ended, options=state.options, log=str(files.log))
     return ServerStatus(
@@ -125,11 +112,11 @@ async def stop(home: Path) -> bool:
         return False
     for kind in (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + 10
-        if files.is_running():
+        if is_model_server_running(files.home):
             with suppress(ProcessLookupError):  # gone since we looked
                 leads = os.getpgid(state.pid) == state.pid  # in the foreground, its group may be that of a script
                 (os.killpg if leads else os.kill)(state.pid, kind)
-        while files.is_running() and time.monotonic() < deadline:  # noqa: ASYNC110 - it gives no event
+        while is_model_server_running(files.home) and time.monotonic() < deadline:  # noqa: ASYNC110 - it gives no event
             await asyncio.sleep(0.1)
     _end_leftovers(state.pid)
     files.state.unlink(missing_ok=True)
@@ -168,7 +155,7 @@ async def serve(
     try:
         async with AsyncFileLock(files.lock, timeout=PATIENCE):
             state = files.read()
-            if state is None or not files.is_running():
+            if state is None or not is_model_server_running(files.home):
                 await _start(files, options, report, weights, foreground=foreground)
             elif foreground:
                 raise ModelError("The model server is already running. Stop it first: sleuth model stop")
@@ -244,10 +231,10 @@ def _spawn(command: list[str], environment: dict[str, str], files: ServerFiles) 
 async def _until_healthy(files: ServerFiles, state: ModelServerState) -> None:
     deadline = time.monotonic() + PATIENCE
     while not await _is_healthy(state):
-        if not files.is_running():
-            raise ModelError(
-                f"The model server ended while starting. The end of its log ({files.log}):\n{files.last_lines()}"
-            )
+        if not is_model_server_running(files.home):
+            lines = [line[:300] for line in files.log.read_text(errors="replace").splitlines() if line.strip()]
+            end = "\n".join(lines[-5:])
+            raise ModelError(f"The model server ended while starting. The end of its log ({files.log}):\n{end}")
         if time.monotonic() > deadline:
             raise ModelTimeout(f"The model server did not answer within {PATIENCE:.0f} s; its log is {files.log}.")
         await asyncio.sleep(0.5)

