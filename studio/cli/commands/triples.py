@@ -40,19 +40,6 @@ async def read(
     as_json: JsonOption = False,
 ) -> None:
     """Extract triples from all passages not processed yet. Rerun the same command to resume."""
-    budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
-    done, read_total, passages = await _read(budget)
-    counts = f"{counted(done.read, 'passage')} processed, {done.failed} failed: {counted(done.triples, 'triple')}"
-    cost = f"{counted(done.calls, 'model call')}, {counted(done.tokens, 'token')}"
-    where = f"{read_total} of {passages} passages are processed. {cost}."
-    more = "" if read_total >= passages else "\nRun `sleuth triples read` again to continue."
-    shown: dict[str, object] = {"read": done.read, "failed": done.failed, "triples": done.triples, "calls": done.calls}
-    shown |= {"tokens": done.tokens, "passages_read": read_total, "passages": passages, "warnings": done.warnings}
-    warnings = "".join(f"\n! {warning}" for warning in done.warnings)
-    emit(shown, as_json, Text(f"{counts}.\n{where}{more}{warnings}"))
-
-
-async def _read(budget: Budget) -> tuple[ExtractionReport, int, int]:
     settings = Settings()
     async with await Collection.open(settings, check_embedder=False) as collection:
         await collection.require_documents()
@@ -64,11 +51,19 @@ async def _read(budget: Budget) -> tuple[ExtractionReport, int, int]:
                     model=model,
                     store=collection.triples(model=name),
                     on_read=show,
-                    budget=budget,
+                    budget=Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds),
                     concurrency=settings.concurrency,
                 ).run()
-            await _compare_names(collection)
-            return done, (await _coverage(collection, name))[0], passages
+        await _compare_names(collection)
+        read_total, _ = await _coverage(collection, name)
+    counts = f"{counted(done.read, 'passage')} processed, {done.failed} failed: {counted(done.triples, 'triple')}"
+    cost = f"{counted(done.calls, 'model call')}, {counted(done.tokens, 'token')}"
+    where = f"{read_total} of {passages} passages are processed. {cost}."
+    more = "" if read_total >= passages else "\nRun `sleuth triples read` again to continue."
+    shown: dict[str, object] = {"read": done.read, "failed": done.failed, "triples": done.triples, "calls": done.calls}
+    shown |= {"tokens": done.tokens, "passages_read": read_total, "passages": passages, "warnings": done.warnings}
+    warnings = "".join(f"\n! {warning}" for warning in done.warnings)
+    emit(shown, as_json, Text(f"{counts}.\n{where}{more}{warnings}"))
 
 
 async def _compare_names(collection: Collection) -> None:

@@ -52,9 +52,7 @@ async def test_outline_waits_for_a_reply(env: dict[str, str]) -> None:
     ("given", "told"),
     [
         (("report", "?", "--out", "report.pdf"), ".md, .html, .docx"),
-        (("report", " "), "The question is empty"),
         (("report", "?", "--method", "survey"), "method"),
-        (("report", "?", "--set", "sections=1"), "sections"),
     ],
 )
 async def test_report_explains_a_mistake(env: dict[str, str], given: tuple[str, ...], told: str) -> None:

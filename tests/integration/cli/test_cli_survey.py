@@ -99,8 +99,6 @@ async def test_survey_is_tried_and_updated(env: dict[str, str], home: Path, tmp_
         (("survey",), "Give a question"),
         (("survey", "?", "--out", "table.doc"), ".csv, .xlsx, .md, .json"),
         (("survey", "?", "--columns", "missing.toml"), "cannot be read"),
-        (("survey", "?", "--set", "columns=1"), "columns"),
-        (("survey", "?", "--set", "passages=0"), "passages"),
         (("survey", "?", "--set", f"columns={json.dumps([COLUMN, COLUMN])}"), "same name"),
     ],
 )

@@ -15,8 +15,8 @@ from hashlib import sha256
 from typing import Any, Protocol
 
 import httpx
+import model_server
 from asgi_server import serving
-from model_server import chunks
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -111,7 +111,7 @@ class Proxy:
 
 async def _words(said: Said, pause: float) -> AsyncIterator[str]:
     """The events of a reply that is streamed word by word."""
-    for chunk in chunks(json.loads(said.body)):
+    for chunk in model_server.chunks(json.loads(said.body)):
         await asyncio.sleep(pause)
         yield f"data: {json.dumps(chunk)}\n\n"
     yield "data: [DONE]\n\n"
@@ -129,14 +129,8 @@ async def proxying(backend: Backend, *, pause: float | None = None) -> AsyncIter
 
 def completion(text: str, *, tokens: list[dict[str, Any]] | None = None, finish: str = "stop") -> Said:
     """A chat reply of these words, with log-probabilities where tokens are given, for backends without a model."""
-    message = {"role": "assistant", "content": text}
-    choice = {"index": 0, "message": message, "finish_reason": finish}
-    body = {
-        "id": "1",
-        "object": "chat.completion",
-        "created": 0,
-        "model": "scripted",
-        "choices": [choice | ({"logprobs": {"content": tokens}} if tokens else {})],
-        "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
-    }
+    usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+    body = model_server.completion(text, finish=finish) | {"model": "scripted", "usage": usage}
+    if tokens:
+        body["choices"][0]["logprobs"] = {"content": tokens}
     return Said(200, json.dumps(body).encode())
