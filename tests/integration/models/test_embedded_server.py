@@ -135,6 +135,23 @@ async def test_a_port_in_use_is_named(model_home: Path) -> None:
 
 
 @pytest.mark.nightly
+async def test_server_in_the_foreground_is_ended_by_a_signal(model_home: Path) -> None:
+    command = [Path(sys.executable).with_name("sleuth"), "model", "serve", "--foreground", "--adapter", "none"]
+    command += ["--dtype", "float32", "--threads", "1", "--port", str(free_port())]
+    environment = os.environ | {"SLEUTH_HOME": str(model_home)}
+    process = await asyncio.create_subprocess_exec(*command, env=environment)
+
+    async def is_running() -> bool:
+        return (await server.status(model_home)).state == "running"
+
+    await eventually(is_running, 300)
+    assert (await server.status(model_home)).pid == process.pid
+    process.send_signal(signal.SIGINT)
+    assert await process.wait() == 0
+    assert (await server.status(model_home)).state == "stopped"
+
+
+@pytest.mark.nightly
 def test_model_that_cannot_be_downloaded_is_replaced_by_the_installed_one(model_home: Path) -> None:
     unreachable = {"SLEUTH_HOME": str(model_home), "HF_HUB_OFFLINE": "1", "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}
     command = [Path(sys.executable).with_name("sleuth"), "model", "serve", "--model", "small", "--threads", "1"]
