@@ -1,19 +1,13 @@
 """Methods as nodes of other graphs, which run them as subgraphs with their own checkpointer."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from typing import Any
 
 from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
-from langgraph.checkpoint.base import (
-    BaseCheckpointSaver,
-    ChannelVersions,
-    Checkpoint,
-    CheckpointMetadata,
-    CheckpointTuple,
-)
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
 from sleuth.graphs.chat.messages import run_message
 from sleuth.graphs.core.context import Budget, Context
@@ -82,28 +76,13 @@ class _InThreads(BaseCheckpointSaver[Any]):
         super().__init__(serde=saver.serde)
         self._saver = saver
         self.get_next_version = saver.get_next_version  # type: ignore[method-assign]  # versions of the same kind
+        for name in ("get_tuple", "put", "put_writes"):
+            setattr(self, f"a{name}", partial(asyncio.to_thread, getattr(saver, name)))
 
     @property
     def config_specs(self) -> list[Any]:
         return self._saver.config_specs
 
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return await asyncio.to_thread(self._saver.get_tuple, config)
-
     async def alist(self, config: RunnableConfig | None, **options: Any) -> AsyncIterator[CheckpointTuple]:  # noqa: ANN401
         for found in await asyncio.to_thread(lambda: list(self._saver.list(config, **options))):
             yield found
-
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        return await asyncio.to_thread(self._saver.put, config, checkpoint, metadata, new_versions)
-
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        await asyncio.to_thread(self._saver.put_writes, config, writes, task_id, task_path)
