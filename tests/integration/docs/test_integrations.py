@@ -6,21 +6,16 @@ import re
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from urllib.parse import urlencode, urlsplit
 
 import pytest
-from agent_chat_ui import agent_chat_ui, chat_page
 from chat_scene import BACK, GREETING, WithAgent, archive, script
 from langgraph_scene import talking
 from node_fixture import run_script
 from otlp_collector import collecting
-from playwright.async_api import Page, expect
 from recording_proxy import Proxy, proxying
 from serve_scene import FILES, QUESTION, Oracle
 
 import sleuth
-
-__all__ = ["agent_chat_ui"]
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples"
@@ -124,23 +119,6 @@ async def test_use_stream(node: str, tmp_path: Path, oracle: Oracle) -> None:
     assert page["messages"][0] == QUESTION
     assert page["messages"][1].startswith("Edric Gannow [1]")
     assert len(page["partial"]) > 1, "the answer is streamed"
-
-
-async def test_agent_chat_ui(agent_chat_ui: Path, page: Page, tmp_path: Path, oracle: Oracle) -> None:
-    """The settings of the file, with the addresses of this test; the page also takes those from its own address."""
-    lines = (PROGRAMS / "agent_chat_ui.env").read_text().splitlines()
-    given = dict(line.split("=", 1) for line in lines if "=" in line)
-    documented = (agent_chat_ui / ".env.example").read_text()
-    assert all(f"{name}=" in documented for name in given)
-    async with talking(tmp_path, oracle) as url:
-        assert urlsplit(given["LANGGRAPH_API_URL"]).path == urlsplit(url).path
-        with chat_page(agent_chat_ui, tmp_path / "page.log", api=url) as address:
-            api = given["NEXT_PUBLIC_API_URL"].replace("http://localhost:3000", address)
-            query = {"apiUrl": api, "assistantId": given["NEXT_PUBLIC_ASSISTANT_ID"]}
-            await page.goto(f"{address}/?{urlencode(query)}")
-            await page.get_by_placeholder("Type your message...").fill(QUESTION)
-            await page.get_by_role("button", name="Send").click()
-            await expect(page.get_by_text("Edric Gannow [1]")).to_be_visible()
 
 
 @pytest.mark.nightly
