@@ -285,10 +285,8 @@ class Collection:
 
     async def rebuild(self, *, on_indexed: OnIndexed = _ignore) -> None:
         """Rebuild the indexes from the catalogue with the present embedder; after a kill, the next use resumes it."""
-        self._analyzer.is_parallel = True
         await asyncio.to_thread(self._indexes.clear)
         await self.catch_up(on_indexed=on_indexed)
-        await self.stop_workers()
         await self.finish_change()
 
     def _wanted(self, mode: Mode) -> tuple[IndexName, ...]:
