@@ -42,7 +42,7 @@ class PassageAnalyzer:
         """
         if self._workers is None or sum(len(passage.text) for passage in passages) < _MIN_CHARACTERS:
             return
-        started = {}
+        started: dict[Passage, tuple[Future[dict[str, Any]], int]] = {}
         for start in range(0, len(passages), _CHUNK):
             part = passages[start : start + _CHUNK]
             rows = [(passage.document_id, passage.title, passage.text) for passage in part]
