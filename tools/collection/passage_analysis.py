@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 from sleuth.tools.collection.ray_cluster import RayWorkers
 from sleuth.tools.documents.parallel_reading import LocalWorkers
 from sleuth.tools.documents.worker import WorkerError
-from sleuth.tools.text.analysis import parse_names
 from sleuth.tools.text.names import PassageNames, find_names
 from sleuth.tools.text.stemming import KeywordTerms, find_terms
 from sleuth.tools.types import Passage
@@ -58,7 +57,9 @@ class PassageAnalyzer:
     def names(self, passages: Sequence[Passage]) -> list[PassageNames]:
         """Return what the entity graph stores of each passage."""
         found = self._results(passages)
-        return find_names(passages) if found is None else [parse_names(names) for _, names in found]
+        if found is None:
+            return find_names(passages)
+        return [PassageNames(dict(aliases), mentions) for _, (aliases, mentions) in found]
 
     def _results(self, passages: Sequence[Passage]) -> list[Any] | None:
         """Wait for the results of worker processes; return None if one was not started, or failed."""
