@@ -55,7 +55,7 @@ class Failing(LocalWorkers):
 
 
 @pytest.mark.parametrize(("count", "calls"), [(2, 0), (80, 3)])
-def test_few_passages_and_those_of_a_failed_process_are_analyzed_in_this_process(count: int, calls: int) -> None:
+def test_few_passages_and_those_of_a_failed_process_are_analyzed_here(count: int, calls: int) -> None:
     given, workers = passages(count), Failing(FileReader, 2)
     analyzer = PassageAnalyzer(workers)
     analyzer.start(given)
