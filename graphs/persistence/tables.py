@@ -1,8 +1,5 @@
 """Tables of the store of runs, and what an older store lacks."""
 
-import re
-from collections.abc import Iterable
-
 from sqlalchemy import (
     Boolean,
     Column,
@@ -31,8 +28,6 @@ from sleuth.tools.errors import StoreTooNew
 LONGEST_NAME = 100
 MAX_ANSWER = 500
 """Characters of an answer that are stored with its run, to be listed; the checkpoints contain the whole answer."""
-
-_MAX_WORDS, _LONGEST_WORD = 500, 40
 
 STORE_VERSION = 1
 
@@ -72,16 +67,6 @@ threads = Table(
     Index("sleuth_threads_parent", "owner", "parent"),
 )
 
-_WORD = String(_LONGEST_WORD).with_variant(String(_LONGEST_WORD, collation="C"), "postgresql")
-words = Table(
-    "sleuth_thread_words",
-    metadata,
-    Column("owner", String(100), primary_key=True),
-    Column("word", _WORD, primary_key=True),
-    Column("thread", String(LONGEST_NAME), primary_key=True, index=True),
-)
-"""The words of the question and answer of each run, in lower case: runs are found by the beginnings of their words."""
-
 IS_SUBRUN = threads.c.options.like('%"hop": %')
 """Options are JSON, in which quotes inside of texts are escaped: only a sub-run has such a key."""
 
@@ -93,8 +78,8 @@ def migrate(engine: Engine) -> None:
         StoreTooNew: a newer release wrote the runs.
     """
     with engine.execution_options(sleuth_write=True).begin() as connection:
-        made = not inspect(connection).has_table(words.name)
         metadata.create_all(connection)
+        connection.execute(text("DROP TABLE IF EXISTS sleuth_thread_words"))  # of an earlier version
         found = connection.scalar(select(func.max(version.c.version)))
         if found is None:
             connection.execute(insert(version).values(version=STORE_VERSION))
@@ -108,35 +93,18 @@ def migrate(engine: Engine) -> None:
             if each.name not in known:
                 kind = each.type.compile(engine.dialect)
                 connection.execute(text(f"ALTER TABLE {threads.name} ADD COLUMN {each.name} {kind}"))
-        if made:
-            _upgrade_rows(connection)
+        if "outcome" not in known:
+            _set_outcomes(connection)
         for index in threads.indexes:
             index.create(connection, checkfirst=True)
 
 
-def _upgrade_rows(connection: Connection) -> None:
-    """Index the questions of runs of an older release, and record the outcomes of those that have no answer."""
+def _set_outcomes(connection: Connection) -> None:
+    """Record the outcomes of runs of an older release that have no answer."""
     old = threads.c.outcome.is_(None)
     for before, outcome in (("new", "queued"), ("interrupted", "stopped")):
         connection.execute(update(threads).where(old, threads.c.status == before).values(outcome=outcome))
     connection.execute(update(threads).where(old, threads.c.status != "done").values(outcome=threads.c.status))
-    rows = connection.execute(select(threads.c.id, threads.c.owner, threads.c.question)).all()
-    for row in rows:
-        add_words(connection, row.owner, row.id, row.question)
-
-
-def add_words(connection: Connection, owner: str, thread: str, *texts: str) -> None:
-    """Add the words of texts to those by which a run is found."""
-    known = set(connection.scalars(select(words.c.word).where(words.c.thread == thread)))
-    new = [word for word in words_of(texts) if word not in known]
-    if new:
-        connection.execute(insert(words), [{"owner": owner, "word": word, "thread": thread} for word in new])
-
-
-def words_of(texts: Iterable[str]) -> list[str]:
-    """Return the words of texts as they are stored."""
-    found = (word[:_LONGEST_WORD] for each in texts for word in re.findall(r"\w+", each.casefold()))
-    return list(dict.fromkeys(found))[:_MAX_WORDS]
 
 
 def checkpoint_tables(connection: Connection) -> list[TableClause]:

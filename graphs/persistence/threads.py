@@ -2,12 +2,13 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, insert, not_, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, insert, not_, or_, select, tuple_, update
 from sqlalchemy.engine import Engine
 
 from sleuth.graphs.core.answer import Answer, Status
@@ -16,11 +17,8 @@ from sleuth.graphs.persistence.tables import (
     IS_SUBRUN,
     LONGEST_NAME,
     MAX_ANSWER,
-    add_words,
     checkpoint_tables,
     threads,
-    words,
-    words_of,
 )
 from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
 from sleuth.tools.errors import UnknownName
@@ -226,7 +224,7 @@ class Origin:
 class RunFilter:
     """A filter of the list of runs; an empty field does not filter.
 
-    `find`: each of these words begins a word of the question or answer. `since` and `until`: last changed from and
+    `find`: the question or answer contains each of these words. `since` and `until`: last changed from and
     before these times (ISO 8601, UTC). `before` and `before_id`: after this run in the list, the latest first.
     """
 
@@ -245,9 +243,10 @@ def select_runs(owner: str, wanted: RunFilter, limit: int | None) -> Select[Any]
     columns = threads.c
     query = select(threads).where(columns.owner == owner)
     query = query.order_by(columns.updated_at.desc(), columns.id.desc()).limit(limit)
-    for word in words_of([wanted.find]):
-        begun = words.c.owner == owner, words.c.word >= word, words.c.word < f"{word}\U0010ffff"
-        query = query.where(columns.id.in_(select(words.c.thread).where(*begun)))
+    for word in re.findall(r"\w+", wanted.find):
+        forms = word, word.capitalize()  # SQLite ignores the case of English letters only
+        texts = (columns.question, columns.answer)
+        query = query.where(or_(*(text.icontains(form, autoescape=True) for text in texts for form in forms)))
     if wanted.outcomes:
         # A stopped run may be stored as running: its process was killed.
         also = ("running",) if "stopped" in wanted.outcomes else ()
@@ -282,11 +281,8 @@ class Threads:
         row = {**asdict(thread), "status": thread.state, "options": thread.options.dumps()}
         del row["state"]
 
-        def write(connection: Connection) -> None:
-            connection.execute(insert(threads).values({**row, "outcome": thread.outcome}))
-            add_words(connection, thread.owner, thread.id, thread.question)
-
-        await self._update(thread.part_of, write)
+        statement = insert(threads).values({**row, "outcome": thread.outcome})
+        await self._update(thread.part_of, lambda connection: connection.execute(statement))
 
     async def get(self, id: str) -> Thread:
         """Return a thread; raise UnknownName with the nearest id if it does not exist."""
@@ -362,12 +358,8 @@ class Threads:
         await self._set(id, {"outcome": result.verdict, **_columns(result)})
 
     async def _set(self, id: str, values: dict[str, Any]) -> None:
-        def write(connection: Connection) -> None:
-            connection.execute(update(threads).where(threads.c.id == id).values(values))
-            if answer := values.get("answer"):
-                add_words(connection, self.owner, id, answer)
-
-        await self._update(id, write)
+        statement = update(threads).where(threads.c.id == id).values(values)
+        await self._update(id, lambda connection: connection.execute(statement))
 
     async def mark_stopped(self, id: str, *, at: str) -> None:
         """Record that a person stopped a run, unless it has ended, failed or been resumed."""
@@ -390,7 +382,6 @@ class Threads:
 
         def write(connection: Connection) -> None:
             if connection.execute(delete(threads).where(threads.c.id == id, self._mine())).rowcount:
-                connection.execute(delete(words).where(words.c.thread == id))
                 for rows in checkpoint_tables(connection):
                     connection.execute(delete(rows).where(rows.c.thread_id == id))
 

@@ -78,7 +78,6 @@ class BatchReader:
 
         It ends after the present document when `stopped` returns True. The worker processes run until `stop`.
         """
-        self._analyzer.is_parallel = True
         batch = Batch()
         found: Iterable[LoadedDocument | CorpusLine | DocumentError]
         for item, loaded in read_ahead(items, self._workers.submit, self._workers.count):
@@ -109,7 +108,6 @@ class BatchReader:
 
     def stop(self) -> None:
         """End the worker processes; the next reading starts them again."""
-        self._analyzer.is_parallel = False
         self._workers.stop()
 
     def close(self) -> None:

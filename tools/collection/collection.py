@@ -25,7 +25,7 @@ from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.search.index import IndexName
 from sleuth.tools.search.keyword_index import KeywordIndex
-from sleuth.tools.search.knowledge_graph import NameGraph, NameGraphCache, search_knowledge_graph
+from sleuth.tools.search.knowledge_graph import NameGraphCache, search_knowledge_graph
 from sleuth.tools.search.ranking import MODEL, search_graph
 from sleuth.tools.search.reranker import CANDIDATES, EndpointReranker, Reranker, rerank_best
 from sleuth.tools.search.retriever import fetch_depth, fuse
@@ -37,7 +37,6 @@ from sleuth.tools.storage.catalogue import Catalogue, Entry, Listed, Stored
 from sleuth.tools.storage.database import catalogue_url, in_thread
 from sleuth.tools.storage.filters import parse_filter
 from sleuth.tools.storage.locks import require_restored
-from sleuth.tools.storage.triples import SqlTriples
 from sleuth.tools.types import Hit
 
 _log = logging.getLogger(__name__)
@@ -66,6 +65,7 @@ class Collection:
         self.passages_of = in_thread(catalogue.passages_of)
         self.passage_ids = in_thread(catalogue.passage_ids)
         self.version = in_thread(catalogue.head)
+        self.triples = catalogue.triples
         self._embedder = embedder
         self._has_warned = False
         self.reranker: Reranker | None = EndpointReranker(settings) if settings.reranker else None
@@ -77,8 +77,11 @@ class Collection:
             lambda where, _head: catalogue.matching_passages(parse_filter(where))
         )
         self._originals = Originals(catalogue, settings.home)
+        self.original = in_thread(self._originals.path_of)
         self._knowledge = NameGraphCache(catalogue, self._indexes.name_vectors_file, embedder)
+        self.knowledge_graph = in_thread(self._knowledge.graph)
         self._reader = BatchReader(catalogue, workers, self._analyzer)
+        self.stop_workers = in_thread(self._reader.stop)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -176,20 +179,6 @@ class Collection:
             yield batch, stored
 
     @in_thread
-    def stop_workers(self) -> None:
-        """End the worker processes after the last batch; the next one starts them again."""
-        self._reader.stop()
-
-    def triples(self, *, model: str = "") -> SqlTriples:
-        """Return the triples in this collection, of a model or of all; they are deleted with their passages."""
-        return self._catalogue.triples(model=model)
-
-    @in_thread
-    def knowledge_graph(self) -> NameGraph:
-        """Return the knowledge graph of all triples; embed new names first. Raise UsageError without an embedder."""
-        return self._knowledge.graph()
-
-    @in_thread
     def put(self, entries: Sequence[Entry]) -> Stored:
         """Store documents in one transaction; the indexes are updated by `catch_up` or the next search."""
         return self._put(entries)
@@ -211,11 +200,6 @@ class Collection:
         await self.catch_up()
         await self.finish_change()
         return deleted
-
-    @in_thread
-    def original(self, document_id: str) -> Path | None:
-        """Return the copy of the file of a document; None if no copy is kept."""
-        return self._originals.path_of(document_id)
 
     @in_thread
     def documents(self, *, limit: int = 100, after: str = "", find: str = "", where: str = "") -> list[Listed]:
@@ -285,10 +269,8 @@ class Collection:
 
     async def rebuild(self, *, on_indexed: OnIndexed = _ignore) -> None:
         """Rebuild the indexes from the catalogue with the present embedder; after a kill, the next use resumes it."""
-        self._analyzer.is_parallel = True
         await asyncio.to_thread(self._indexes.clear)
         await self.catch_up(on_indexed=on_indexed)
-        await self.stop_workers()
         await self.finish_change()
 
     def _wanted(self, mode: Mode) -> tuple[IndexName, ...]:

@@ -4,13 +4,15 @@ All functions and methods block: call them in a thread.
 """
 
 import os
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import get_args
 
 from sleuth.tools.collection.batch_reader import BatchReader, is_missing
+from sleuth.tools.documents.community_loaders import check_names
 from sleuth.tools.documents.corpus import is_corpus
-from sleuth.tools.documents.file_list import Item, find_files, list_files
+from sleuth.tools.documents.file_list import Item, find_files
 from sleuth.tools.documents.formats.archives import ZIP
 from sleuth.tools.documents.loading import Loaders
 from sleuth.tools.documents.resource_limits import is_folder, printable
@@ -47,19 +49,6 @@ class FolderDiff:
         return not (self.added or self.updated or self.removed)
 
 
-@dataclass(kw_only=True, slots=True)
-class _Comparison:
-    """Documents of the files that were read: source and difference of each by id, and reasons for failures."""
-
-    sources: dict[str, str] = field(default_factory=dict)
-    differences: dict[str, Difference] = field(default_factory=dict)
-    failures: list[str] = field(default_factory=list)
-
-    def ids(self, kind: Difference) -> list[str]:
-        """Return the documents with a difference."""
-        return [id_ for id_, difference in self.differences.items() if difference == kind]
-
-
 def compare_folder(
     folder: Path,
     changed: Set[Path] | None = None,
@@ -84,39 +73,37 @@ def compare_folder(
     """
     if folder.is_file():
         raise UsageError(f"{str(folder)!r} is a file. Name a folder, or read the file with `sleuth ingest`.")
-    files = {found.source: found.path for found in find_files([folder], loaders) if not found.reason}
+    check_names(loaders.values())
+    files = {item.source: item for item in find_files([folder], loaders) if not item.reason}
     stored = catalogue.sources_below(os.path.join(printable(folder), ""))  # noqa: PTH118 - ends with "/"
     stored = {id_: source for id_, source in stored.items() if not Path(source).is_relative_to(home)}
-    known = set(stored.values())
-    considered = {source: path for source, path in files.items() if _is_among(path, changed)}
-    new = [source for source, path in considered.items() if source not in known and not _must_read(path)]
-    read = {source: path for source, path in considered.items() if source not in new}
-    found = _read(list_files([folder], loaders=loaders, only=set(read.values()))[0], catalogue, reader)
-    removed = {id_: source for id_, source in stored.items() if _is_removed(id_, source, files, read, found)}
-    added, updated = found.ids("added"), found.ids("updated")
-    paths = {files[source] for source in (*new, *(found.sources[id_] for id_ in (*added, *updated)))}
+    considered = [item for item in files.values() if _is_among(item.path, changed)]
+    new = {item.source for item in considered} - set(stored.values())
+    new -= {item.source for item in considered if _must_read(item.path)}
+    read = {item.source: item for item in considered if item.source not in new}
+    failures, sources, differences = list[str](), dict[str, str](), dict[str, Difference]()
+    for batch in reader.batches(read.values()):
+        failures += batch.failures
+        sources |= {entry.document.id: entry.document.source for entry in batch.entries}
+        differences |= catalogue.compare(batch.entries)
+    reader.stop()
+    ids = {kind: [id_ for id_, each in differences.items() if each == kind] for kind in get_args(Difference)}
+    failed = {source for source in read if any(failure.startswith(source) for failure in failures)}
+    left = {id_: source for id_, source in stored.items() if id_ not in sources}
+    removed = {id_: source for id_, source in left.items() if _is_gone(source, files, read.keys() - failed)}
+    paths = {files[source].path for source in (*new, *(sources[id_] for id_ in (*ids["added"], *ids["updated"])))}
     if any(map(is_corpus, paths)):  # of lines with equal ids the last one is stored
-        paths |= set(filter(is_corpus, files.values()))
-    sources = found.sources | removed
+        paths |= {item.path for item in files.values() if is_corpus(item.path)}
+    names = {id_: _name(id_, source, folder) for id_, source in (sources | removed).items()}
     return FolderDiff(
         folder=folder,
-        added=(*(_below(source, folder) for source in new), *(_name(id_, sources, folder) for id_ in added)),
-        updated=tuple(_name(id_, sources, folder) for id_ in updated),
-        removed={id_: _name(id_, sources, folder) for id_ in removed},
-        unchanged=len(found.ids("unchanged")),
-        failures=tuple(found.failures),
+        added=(*(_below(source, folder) for source in files if source in new), *(names[id_] for id_ in ids["added"])),
+        updated=tuple(names[id_] for id_ in ids["updated"]),
+        removed={id_: names[id_] for id_ in removed},
+        unchanged=len(ids["unchanged"]),
+        failures=tuple(failures),
         paths=frozenset(paths),
     )
-
-
-def _read(files: Sequence[Item], catalogue: Catalogue, reader: BatchReader) -> _Comparison:
-    found = _Comparison()
-    for batch in reader.batches(files):
-        found.failures += batch.failures
-        found.sources |= {entry.document.id: entry.document.source for entry in batch.entries}
-        found.differences |= catalogue.compare(batch.entries)
-    reader.stop()
-    return found
 
 
 def _is_among(path: Path, changed: Set[Path] | None) -> bool:
@@ -132,22 +119,19 @@ def _must_read(path: Path) -> bool:
     return is_corpus(path) or is_folder(path) or path.suffix.lower() == ZIP
 
 
-def _is_removed(id_: str, source: str, files: Mapping[str, Path], read: Mapping[str, Path], found: _Comparison) -> bool:
-    """Return whether a stored document no longer exists in the folder.
+def _is_gone(source: str, files: Mapping[str, Item], read: Set[str]) -> bool:
+    """Return whether a stored document that was not found no longer exists in the folder.
 
     A line is not removed from a corpus that was read with failures: it may be among them.
     """
-    if id_ in found.sources:
-        return False
-    if source not in files:  # nor in an archive that cannot be opened
-        return is_missing(Path(source)) and not any(str(above) in files for above in Path(source).parents)
-    failed = any(failure.startswith(source) for failure in found.failures)
-    return is_corpus(Path(source)) and source in read and not failed
+    if source in files:
+        return is_corpus(Path(source)) and source in read
+    return is_missing(Path(source)) and not any(str(above) in files for above in Path(source).parents)
 
 
-def _name(id_: str, sources: Mapping[str, str], folder: Path) -> str:
+def _name(id_: str, source: str, folder: Path) -> str:
     """Return the path of a document below the folder; for a line of a corpus with its id."""
-    path = _below(sources[id_], folder)
+    path = _below(source, folder)
     return f"{path}: {id_}" if is_corpus(Path(path)) else path
 
 

@@ -172,7 +172,7 @@ def main(task: str, bounds: Bounds) -> None:
                 except SleuthError as error:
                     result = {"error": str(error)}
                 reply = json.dumps({**result, "full": peak_megabytes() > _FULL_SHARE * bounds.megabytes}).encode()
-            except (MemoryError, OSError) as error:
+            except (MemoryError, SystemError, OSError) as error:  # Python itself raises the second without memory
                 if isinstance(error, OSError) and error.errno != errno.ENOMEM:
                     raise
                 os._exit(_OUT_OF_MEMORY)

@@ -146,7 +146,7 @@ class NameGraphCache:
         self._graph: NameGraph | None = None
 
     def graph(self) -> NameGraph:
-        """Return the graph; names that are new are embedded and compared first."""
+        """Return the graph; embed new names and compare them first. Raise UsageError without an embedder."""
         stored = self._catalogue.triples()
         with self._turn:
             # Asked for before the triples: what comes in between is in the graph, and once more in the next.

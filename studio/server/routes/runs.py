@@ -57,7 +57,7 @@ async def list_runs(
     runs: Annotated[RunService, Depends(_listed_runs)],
     limit: Annotated[int, Query(ge=1, le=1000)] = 50,
     find: Annotated[
-        str, Query(max_length=200, description="list runs whose question or answer has these beginnings of words")
+        str, Query(max_length=200, description="list runs whose question or answer contains these words")
     ] = "",
     status: Annotated[list[Outcome], Query(max_length=20, description="list runs of these outcomes")] = [],  # noqa: B006 - FastAPI copies it
     method: Annotated[list[MethodQuery], Query(max_length=20, description="list runs of these methods")] = [],  # noqa: B006

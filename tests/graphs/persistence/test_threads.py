@@ -27,6 +27,14 @@ async def test_threads_are_listed_latest_first(store: Store) -> None:
     assert [each.id for each in await store.threads.list_newest(RunFilter(before="2026-01-02"))] == ["c"]
 
 
+async def test_runs_are_found_by_words_of_question_and_answer_in_any_case(store: Store) -> None:
+    await store.threads.add(replace(thread("monday"), question="Wo liegt die Ölmühle?"))
+    await store.threads.add(replace(thread("tuesday"), question="50% of what?"))
+    await store.threads.set_state("monday", "done", at="2026-02-02", result=RESULT)
+    for find, found in {"ölm SENN": ["monday"], "% wha": ["tuesday"], "tolvane": [], "die": ["monday"]}.items():
+        assert [each.id for each in await store.threads.list_newest(RunFilter(find=find), 5)] == found
+
+
 async def test_subruns_are_counted_instead_of_listed(store: Store) -> None:
     await store.threads.add(replace(thread("monday", "2026-01-01"), question='{"hop": 1}'))
     for number in (1, 2):
@@ -44,7 +52,6 @@ FILTERS = {
     "sleuth_threads_latest": RunFilter(),
     "sleuth_threads_outcome": RunFilter(outcomes=("failed",)),
     "sleuth_threads_method": RunFilter(methods=("par-rag",), with_subruns=False),
-    "sleuth_thread_words": RunFilter(find="kelp fai"),
 }
 
 
@@ -114,7 +121,6 @@ async def test_killed_run_is_found_as_stopped(store: Store) -> None:
 
 async def test_table_of_an_older_release_is_extended(store: Store) -> None:
     with store.engine.execution_options(sleuth_write=True).begin() as connection:
-        connection.execute(text("DROP TABLE sleuth_thread_words"))
         for index in ("latest", "outcome", "method"):
             connection.execute(text(f"DROP INDEX sleuth_threads_{index}"))
         for column in ("outcome", "verdict", "answer", "weak", "calls", "tokens", "seconds"):

@@ -10,7 +10,6 @@ from scenes import Chain, Replying, Shelf, example, finish, sure
 
 from sleuth.agents.model import Request
 from sleuth.graphs.core.answer import Note
-from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.history import fork_run, list_checkpoints
@@ -163,22 +162,6 @@ async def test_fork_accepts_any_state_of_a_run(table: Table, method: str) -> Non
     ]:  # before the first node a fork takes the question and notes alone
         values = (await runs.state(thread, moment.checkpoint)).values
         await fork_run(runs, id, at=moment.checkpoint, changes=values)
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.sweep
-async def test_each_method_resumes_with_another_budget(table: Table, method: str) -> None:
-    whole = await (runs := table.runs(method)).answer(await table.play(method))
-    ended = 0
-    for most in range(len(table.model.requests)):
-        runs = table.runs(method)
-        id = await runs.start(table.chain.question, method, budget=Budget(max_calls=most))
-        ended += (await finish(runs, id)).status == "out_of_budget"
-        answer = await finish(runs, id, budget=Budget())
-        if answer.status == "answered":
-            assert answer.text == whole.text
-        assert answer.status != "out_of_budget"
-    assert ended or not table.model.requests
 
 
 @pytest.mark.parametrize(("method", "into"), PAIRS)

@@ -91,7 +91,7 @@ def traceparent(context: SpanContext, span: int) -> dict[str, str]:
     return {"traceparent": f"00-{context.trace_id:032x}-{span:016x}-{context.trace_flags:02x}"}
 
 
-async def run(spans: Spans, server: Server) -> None:
+async def run(spans: Spans | None, server: Server) -> None:
     context = Context(
         model=server,
         retriever=Shelf([passage("tower", TOWER)]),
@@ -99,7 +99,7 @@ async def run(spans: Spans, server: Server) -> None:
         settings=Settings(check_evidence=False),
     )
     compiled = graph("plain-rag").compile(checkpointer=InMemorySaver(), name="plain-rag")
-    config: Any = {"configurable": {"thread_id": "t1"}, "callbacks": [spans.handler]}
+    config: Any = {"configurable": {"thread_id": "t1"}} | ({"callbacks": [spans.handler]} if spans else {})
     await compiled.ainvoke({"question": QUESTION}, config, context=context)
 
 
@@ -177,38 +177,17 @@ async def test_failure_has_a_type_and_no_message() -> None:
 
 
 async def test_trace_of_the_caller_continues_in_the_model_server() -> None:
-    spans, server = Spans(), Server()
+    spans, traced, untraced, alone = Spans(), Server(), Server(), Server()
     with spans.tracer.start_as_current_span("caller") as caller:
-        await run(spans, server)
-    found = spans.by_name()
-    assert parent(found["run plain-rag"]) == caller.get_span_context().span_id
-    (headers,) = server.headers
-    context = caller.get_span_context()
-    assert headers == {
-        "traceparent": f"00-{context.trace_id:032x}-{own(found['chat tiny']):016x}-{context.trace_flags:02x}"
-    }
-
-
-async def test_untraced_run_passes_the_trace_of_the_caller_on() -> None:
-    spans, server = Spans(), Server()
-    with spans.tracer.start_as_current_span("caller") as caller:
-        await graph_without_callbacks(server)
-    context = caller.get_span_context()
-    assert server.headers == [
-        {"traceparent": f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"}
-    ]
-    assert spans.by_name().keys() == {"caller"}
-
-
-async def graph_without_callbacks(server: Server) -> None:
-    shelf = Shelf([passage("tower", TOWER)])
-    context = Context(model=server, retriever=shelf, archive=MemoryArchive(), settings=Settings(check_evidence=False))
-    await graph("plain-rag").compile().ainvoke({"question": QUESTION}, context=context)
-
-
-async def test_run_without_a_trace_sends_no_header() -> None:
-    await graph_without_callbacks(server := Server())
-    assert server.headers == [{}]
+        await run(spans, traced)
+        await run(None, untraced)
+    await run(None, alone)
+    found, context = spans.by_name(), caller.get_span_context()
+    assert found.keys() == {"caller", "run plain-rag", "retrieve", "retrieval", "answer", "chat tiny"}
+    assert parent(found["run plain-rag"]) == context.span_id
+    assert traced.headers == [traceparent(context, own(found["chat tiny"]))]
+    assert untraced.headers == [traceparent(context, context.span_id)]
+    assert alone.headers == [{}]
 
 
 class Hanging(Server):

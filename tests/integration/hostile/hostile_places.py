@@ -1,4 +1,4 @@
-"""Special files, unusual names, corpora, and documents with instructions."""
+"""Special files, unusual names and corpora."""
 
 import gzip
 import json
@@ -6,52 +6,19 @@ import os
 import socket
 from pathlib import Path
 
-from hostile_texts import EITHER, READ, SAMPLE, Made
+from hostile_texts import READ, SAMPLE, Made
 
 
 def _row(**values: object) -> bytes:
     return json.dumps({"id": "x", "title": "Geese", "text": SAMPLE, **values}).encode() + b"\n"
 
 
-def _gzip(piece: bytes, times: int) -> bytes:
-    return gzip.compress(piece) * times  # members of one file
-
-
-def _kept(number: int) -> bytes:
-    return _row(id=f"kept-{number}")
-
-
 def corpora() -> Made:
     """A corpus that is expected to be READ has a usable line with a unique id."""
-    deep = b'{"id": "x", "text": ' + b"[" * 200_000 + b"]" * 200_000 + b"}\n"
-    odd = [_row(id=each) for each in (True, None, [], {}, "", " ", "\0", "x" * 5_000)]
-    huge_number = b'{"id": ' + b"9" * 10_000 + b', "text": "x"}\n'
     return {
-        "line-of-50-megabytes.jsonl": (READ, lambda: _row(text="goose " * 8_000_000) + _kept(1)),
-        "deep.jsonl": (READ, lambda: deep + _kept(3)),
-        "ids.jsonl": (READ, lambda: b"".join(odd) + huge_number + _row(id=1e300) + _kept(4) + _kept(4)),
-        "half-characters.jsonl": (READ, lambda: b'{"id": "\\ud800", "text": "\\udfff geese \\u0000"}\n' + _kept(7)),
-        "bomb-of-one-line.jsonl.gz": ("times its size", lambda: _gzip(b" " * (1 << 20), 100)),
-        "cut.jsonl.gz": (READ, lambda: gzip.compress(_kept(11) * 9)[:-8]),
-        "not-packed.jsonl.gz": ("cannot be read", lambda: _kept(12)),
-    }
-
-
-def notebooks() -> Made:
-    """For a loader class of langchain-community."""
-    return {
-        "deep.ipynb": ("cannot read it", lambda: b"[" * 500_000),
-        "empty-cells.ipynb": (
-            EITHER,
-            lambda: b'{"cells": [' + b'{"cell_type": "markdown", "source": []},' * 99 + b"{}]}",
-        ),
-    }
-
-
-def others() -> dict[str, bytes]:
-    """Formats that are not read: they are passed over, whatever is in them."""
-    return {
-        name: b"PK\x03\x04" + bytes(99) for name in ("a.xlsx", "a.pptx", "a.odt", "a.epub", "a.zip", "a.tar.gz", "a")
+        "line-of-50-megabytes.jsonl": (READ, lambda: _row(text="goose " * 8_000_000) + _row(id="kept")),
+        "ids.jsonl": (READ, lambda: b'{"id": ' + b"9" * 10_000 + b', "text": "x"}\n' + _row(id=1e300)),
+        "bomb-of-one-line.jsonl.gz": ("times its size", lambda: gzip.compress(b" " * (1 << 20)) * 100),
     }
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from hostile_markup import pages, word_files
 from hostile_pdfs import bombs, lies, trees
-from hostile_places import NAMES, corpora, make_places, notebooks, others
-from hostile_texts import EITHER, READ, SAMPLE, Made, characters, encodings, markdown, sizes, tables
+from hostile_places import NAMES, corpora, make_places
+from hostile_texts import EITHER, READ, SAMPLE, Made, characters, markdown, sizes, tables
 
 from sleuth.tools.documents.resource_limits import printable
 from sleuth.tools.storage.catalogue import Catalogue
@@ -33,7 +33,7 @@ LARGE_SECONDS = 60
 PARENT_MEGABYTES = 1_500
 """Memory limit of the ingesting process."""
 GROUPS: list[Callable[[], Made]] = [
-    encodings, characters, sizes, markdown, tables, word_files, pages, trees, bombs, lies, corpora, notebooks
+    characters, sizes, markdown, tables, word_files, pages, trees, bombs, lies, corpora
 ]  # fmt: skip
 
 
@@ -51,7 +51,7 @@ def read_in(folder: Path, seconds: int = SECONDS) -> Outcome:
     home = folder.parent / "home"
     (folder / "zz-good.md").write_text(f"# Last\n\n{SAMPLE}")
     settings = {
-        "SLEUTH_HOME": str(home), "SLEUTH_EMBEDDER": "none", "SLEUTH_LOADERS": '{".ipynb": "NotebookLoader"}',
+        "SLEUTH_HOME": str(home), "SLEUTH_EMBEDDER": "none",
         "SLEUTH_FILE_SECONDS": str(seconds), "SLEUTH_FILE_MEGABYTES": str(MEGABYTES),
     }  # fmt: skip
     command = [sys.executable, CHILD, folder]
@@ -104,11 +104,8 @@ def test_odd_places_and_names_are_reported_on_one_line_each(tmp_path: Path) -> N
     folder = tmp_path / "docs"
     folder.mkdir()
     expected = make_places(folder)
-    for name, content in others().items():
-        (folder / name).write_bytes(content)
     outcome = read_in(folder)
     assert {name: what for name, part in expected.items() if (what := complaint(outcome, name, part))} == {}
     named = {printable(Path(os.fsdecode(name))) for name in NAMES if not name.startswith(b".")}
     assert named <= outcome.read
     assert all(title.isprintable() for title in outcome.titles)
-    assert not set(others()) & outcome.read

@@ -37,18 +37,6 @@ def test_postgres_catalogue_behaves_like_sqlite(catalogue: Catalogue) -> None:
         assert catalogue.embedder() == name
 
 
-async def test_triples_are_deleted_with_their_passages(catalogue: Catalogue) -> None:
-    one = entry("a", "Oda was born in Varn.")
-    catalogue.put_documents([one])
-    (mark,) = (passage.fingerprint() for passage in one.passages)
-    store = catalogue.triples(model="small")
-    for triple in (("Oda", "born in", "Värn"), ("Oda", "born in", "Varn")):
-        await store.put({mark: [triple], "gone": [triple]}, version="1")
-    assert await store.get([mark, "gone"], version="1") == {mark: [("Oda", "born in", "Varn")]}
-    catalogue.delete_documents(["a"])
-    assert await store.get([mark], version="1") == {}
-
-
 def test_reader_with_parallel_writers_misses_no_change(catalogue: Catalogue) -> None:
     """Numbers are drawn before a transaction ends: without turns a later one could show before an earlier one."""
 

@@ -4,7 +4,8 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,6 @@ from four_hops import QUESTION, InProcess
 from postgres_fixture import database
 from stored_runs import assert_has_texts, finished, interrupt, open_runs, own_settings, services
 
-from sleuth.graphs.persistence.thread_locks import ThreadLocks
 from sleuth.graphs.runs.pruning import prune
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer
@@ -24,38 +24,20 @@ pytestmark = pytest.mark.postgres
 Deed = Callable[[], Awaitable[object]]
 
 
-@dataclass(kw_only=True)
-class Meanwhile:
-    """ThreadLocks of a prune: before it looks at its first thread, or after it has looked at one, something happens."""
-
-    locks: ThreadLocks
-    deed: Deed
-    after: str | None
-    done: bool = False
+def meanwhile(runs: RunService, deed: Deed, *, after: str | None = None) -> RunService:
+    """Return the runs of a prune: before it looks at its first thread, or after one, something happens once."""
+    locks, left = copy(runs.store.locks), [deed]
 
     @asynccontextmanager
-    async def hold(self, id: str) -> AsyncIterator[None]:
-        if not self.after:
-            await self.once()
-        async with self.locks.hold(id):
+    async def hold(id: str) -> AsyncIterator[None]:
+        if not after and left:
+            await left.pop()()
+        async with runs.store.locks.hold(id):
             yield
-        if id == self.after:
-            await self.once()
+        if id == after and left:
+            await left.pop()()
 
-    async def once(self) -> None:
-        if not self.done:
-            self.done = True
-            await self.deed()
-
-    async def forget(self, id: str) -> None:
-        await self.locks.forget(id)
-
-    def token(self, id: str) -> str | None:
-        return self.locks.token(id)
-
-
-def meanwhile(runs: RunService, deed: Deed, *, after: str | None = None) -> RunService:
-    locks = Meanwhile(locks=runs.store.locks, deed=deed, after=after)
+    vars(locks)["hold"] = hold
     return RunService(replace(runs.store, locks=locks), runs.services)
 
 

@@ -15,7 +15,7 @@ from stored_runs import finished, interrupt, open_runs, own_settings, services
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.persistence.tables import LONGEST_NAME
-from sleuth.graphs.runs.history import fork_run, list_checkpoints
+from sleuth.graphs.runs.history import list_checkpoints
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import RunError, ThreadBusy, UnknownName
@@ -68,22 +68,6 @@ async def test_cancelled_run_resumes_from_its_last_checkpoint(runs: RunService, 
     ids = {request.call_id for request in stuck.requests[:5]} & {request.call_id for request in model.requests}
     assert not ids, "calls that had completed were made again"
     assert len(stuck.requests) + len(model.requests) == uninterrupted.cost["calls"] + 1
-
-
-async def test_fork_with_changed_plan_runs_the_new_plan(runs: RunService) -> None:
-    id, first = await finished(runs)
-    planned = next(moment for moment in await list_checkpoints(runs, id) if moment.node == ["plan"])
-    model = InProcess()
-    forking = RunService(runs.store, services(model))
-    made = await fork_run(forking, id, at=planned.checkpoint, changes={"plan": {"5": None, "4": None}})
-    assert made["thread"] == id
-    answer = await last_answer(forking.run(id))
-    assert len(answer.notes) == 3
-    assert {request.role for request in model.requests} == {"drafter", "reviewer", "refiner", "answerer"}
-    assert made["checkpoint"] in {moment.checkpoint for moment in await list_checkpoints(runs, id)}
-    assert first.checkpoint in {moment.checkpoint for moment in await list_checkpoints(runs, id)}, (
-        "the first branch stays"
-    )
 
 
 async def test_two_processes_never_run_one_thread(runs: RunService, stored: Settings) -> None:

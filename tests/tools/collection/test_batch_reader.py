@@ -9,7 +9,6 @@ from sleuth.tools.collection.passage_analysis import PassageAnalyzer
 from sleuth.tools.documents.file_list import list_files
 from sleuth.tools.documents.loading import NO_LOADERS, FileReader, LoadedDocument, Loaders, find_spans
 from sleuth.tools.documents.parallel_reading import LocalWorkers
-from sleuth.tools.errors import UsageError
 from sleuth.tools.storage.catalogue import Catalogue
 
 
@@ -127,11 +126,6 @@ def test_long_member_name_fails_alone_with_its_reason(catalogue: Catalogue, tmp_
     assert (len(failure) < 2_200, batch.files) == (True, 2)
 
 
-def test_files_have_relative_paths_and_are_read_once(catalogue: Catalogue, tmp_path: Path) -> None:
-    deep, single = write(tmp_path / "docs" / "deep" / "a.md"), write(tmp_path / "elsewhere" / "b.txt")
-    assert ids(batches(catalogue, tmp_path / "docs", single, deep)) == ["deep/a.md", "b.txt"]
-
-
 def test_broken_and_vanished_files_are_failures_and_others_are_read(catalogue: Catalogue, tmp_path: Path) -> None:
     for name in ("a.md", "c.md", "d.md"):
         write(tmp_path / name)
@@ -143,13 +137,6 @@ def test_broken_and_vanished_files_are_failures_and_others_are_read(catalogue: C
     assert (read.files, len(read.failures)) == (4, 2)
     assert all(name in failure for name, failure in zip(("b.md", "d.md"), read.failures, strict=True))
     assert not any("\n" in failure for failure in read.failures)
-
-
-def test_missing_root_and_unknown_loader_class_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="nowhere"):
-        list_files([tmp_path / "nowhere"])
-    with pytest.raises(UsageError, match="Did you mean NotebookLoader"):
-        list_files([write(tmp_path / "a.md")], loaders={".ipynb": "NotebokLoader"})
 
 
 @pytest.mark.parametrize("corpus_first", [True, False])

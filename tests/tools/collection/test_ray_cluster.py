@@ -78,7 +78,7 @@ def test_passages_are_analyzed_by_tasks() -> None:
     ]
     ray = FakeRay()
     analyzer = PassageAnalyzer(workers(ray))
-    analyzer.is_parallel = True
+    analyzer.start(given)
     assert analyzer.terms(given) == find_terms(given)
     assert ray.tasks == ["analyze"] * 3
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sleuth.tools.documents.formats.archives import open_zip
 from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as
 from sleuth.tools.documents.formats.tables import Numbered, markdown_tables, table_pieces
-from sleuth.tools.documents.formats.word_format import office_file, office_properties
+from sleuth.tools.documents.formats.word_format import office_properties
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.text.normalization import decode, title_from
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _ODF = "{urn:oasis:names:tc:opendocument:xmlns:"
 _META, _DUBLIN_CORE = f"{_ODF}meta:1.0}}", "{http://purl.org/dc/elements/1.1/}"
 _TEXT, _TABLE, _DRAW = f"{_ODF}text:1.0}}", f"{_ODF}table:1.0}}", f"{_ODF}drawing:1.0}}"
+_SPACES = {f"{_TEXT}s": " ", f"{_TEXT}tab": "\t", f"{_TEXT}line-break": "\n"}
 MAX_REPEATED = 1_000
 """Repeated cells of a spreadsheet beyond this number are formatting, not values."""
 
@@ -39,7 +40,8 @@ def read_pptx(data: bytes) -> Content:
     """Return the text, tables, charts, descriptions of pictures and notes of each slide."""
     from pptx import Presentation
 
-    shown = Presentation(BytesIO(office_file(data, "a PowerPoint file")))
+    open_zip(data, kind="a PowerPoint file")
+    shown = Presentation(BytesIO(data))
     slides = [
         Section("\n\n".join(_slide_blocks(slide)), Place("slide", number))
         for number, slide in enumerate(shown.slides, start=1)
@@ -99,7 +101,8 @@ def read_xlsx(data: bytes) -> Content:
     """Return the sheets as Markdown tables; a formula without a stored result is shown itself."""
     from openpyxl import load_workbook
 
-    book = load_workbook(BytesIO(office_file(data, "an Excel file")), read_only=True, data_only=True)
+    open_zip(data, kind="an Excel file")
+    book = load_workbook(BytesIO(data), read_only=True, data_only=True)
     sheets = [(sheet.title, sheet_rows(sheet)) for sheet in book.worksheets]
     formulas = sum(cell.startswith("=") for _, rows in sheets for _, cells in rows for cell in cells)
     note = f"cells that show a formula, since its result is not stored: {formulas}. Save the file in Excel."
@@ -217,9 +220,12 @@ def read_odf(data: bytes) -> Content:
     from lxml import etree
 
     with open_zip(data, kind="an OpenDocument file") as archive:
-        parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False)
+        parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True)
         content = etree.fromstring(archive.read("content.xml"), parser)
         about = etree.fromstring(archive.read("meta.xml"), parser) if "meta.xml" in archive.namelist() else None
+    etree.strip_elements(content, f"{_TEXT}tracked-changes", f"{_ODF}office:1.0}}annotation", with_tail=False)
+    for element in content.iter(*_SPACES):
+        element.text = _SPACES[element.tag] * min(int(element.get(f"{_TEXT}c", "1")), MAX_REPEATED)
     title = about.findtext(f".//{_DUBLIN_CORE}title") if about is not None else None
     return Content(title_from(title), list(_odf_sections(content)), *_odf_properties(about))
 
@@ -253,15 +259,15 @@ def _odf_blocks(element: "Element") -> Iterator[str]:
     for child in element:
         if child.tag == f"{_TEXT}h":
             level = min(int(child.get(f"{_TEXT}outline-level", "1")), 6)
-            yield f"{'#' * level} {title_from(_odf_text(child)) or ''}"
+            yield f"{'#' * level} {title_from(''.join(child.itertext())) or ''}"
         elif child.tag == f"{_TEXT}p":
-            if text := _odf_text(child).strip():
+            if text := "".join(child.itertext()).strip():
                 yield text
         elif child.tag == f"{_TEXT}list-item":
             yield from (f"- {block}" for block in _odf_blocks(child))
         elif child.tag == f"{_TABLE}table":
             yield markdown_tables([cells for _, cells in _odf_rows(child)])
-        elif isinstance(child.tag, str) and not child.tag.endswith(("}tracked-changes", "}annotation")):
+        else:
             yield from _odf_blocks(child)
 
 
@@ -272,7 +278,7 @@ def _odf_rows(table: "Element") -> list[Numbered]:
     for row in table.iter(f"{_TABLE}table-row"):
         cells: list[str] = []
         for cell in row.iter(f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"):
-            text = "\n".join(_odf_text(paragraph) for paragraph in cell.iter(f"{_TEXT}p"))
+            text = "\n".join("".join(paragraph.itertext()) for paragraph in cell.iter(f"{_TEXT}p"))
             cells += [text] * min(int(cell.get(f"{_TABLE}number-columns-repeated", "1")), MAX_REPEATED)
         while cells and not cells[-1].strip():
             cells.pop()
@@ -281,21 +287,6 @@ def _odf_rows(table: "Element") -> list[Numbered]:
             rows += [(number + at, cells) for at in range(min(repeated, MAX_REPEATED))]
         number += repeated
     return rows
-
-
-def _odf_text(element: "Element") -> str:
-    """Return the text of a paragraph with its spaces, tabs and line ends."""
-    marks = {f"{_TEXT}tab": "\t", f"{_TEXT}line-break": "\n"}
-    parts = [element.text or ""]
-    for child in element:
-        if child.tag == f"{_TEXT}s":
-            parts.append(" " * min(int(child.get(f"{_TEXT}c", "1")), MAX_REPEATED))
-        elif child.tag in marks:
-            parts.append(marks[child.tag])
-        elif isinstance(child.tag, str) and not child.tag.endswith("}annotation"):
-            parts.append(_odf_text(child))
-        parts.append(child.tail or "")
-    return "".join(parts)
 
 
 @damage_as("is a damaged Rich Text file. Save it again as .rtf.")
