@@ -41,6 +41,22 @@ def excel(fill: Callable[[openpyxl.worksheet.worksheet.Worksheet], object], dime
     return read_xlsx(rezipped(saved(book), claim))
 
 
+def strict(file: bytes) -> bytes:
+    """Return an Office file as "Strict Open XML"."""
+    usual = re.compile(rb"http://schemas\.openxmlformats\.org/(officeDocument|\w+ml)/2006")
+    return rezipped(file, lambda _, data: usual.sub(rb"http://purl.oclc.org/ooxml/\1", data))
+
+
+def test_strict_office_files_are_read() -> None:
+    document, book, slides = docx.Document(), openpyxl.Workbook(), Presentation()
+    document.add_paragraph("Edric Gannow built the mill.")
+    book.worksheets[0].append(["boat", "Edric"])
+    slides.slides.add_slide(slides.slide_layouts[5]).shapes.title.text = "Boats of Edric"
+    assert text_of(read_docx(strict(saved(document)))) == "Edric Gannow built the mill."
+    assert "| boat | Edric |" in text_of(read_xlsx(strict(saved(book))))
+    assert text_of(read_pptx(strict(saved(slides)))) == "## Boats of Edric"
+
+
 def test_slide_has_the_values_of_charts_and_descriptions_of_pictures() -> None:
     shown, values, points = Presentation(), CategoryChartData(), XyChartData()
     values.categories = ["1843", "1871"]
@@ -282,6 +298,49 @@ def test_mail_with_an_unusable_charset_is_decoded_as_text(charset: str, encoding
     body = "Content-Transfer-Encoding: 8bit\r\n\r\nDie Fähre fährt täglich für alle.\r\n"
     content = read_eml((head + body).encode(encoding))
     assert content.title == "Arden" and "Die Fähre fährt täglich" in text_of(content)
+
+
+LEFT = [
+    "the ferry to the islands was built",
+    "by Rosa Quill in the spring of 1843",
+    "and sailed for forty long years",
+    "until she sank.",
+]
+RIGHT = [
+    "every keeper of the light had to",
+    "carry the oil up by hand, and in",
+    "winter they slept next to the lamp",
+    "for warmth.",
+]
+
+
+@pytest.mark.parametrize("longer", [0, 1])
+def test_alternating_columns_of_a_page_are_read_one_by_one(longer: int) -> None:
+    def draw(canvas: Canvas) -> None:
+        canvas.drawString(72, 780, "A heading that runs across both of the columns of this whole page, to the end")
+        for at, (left, right) in enumerate(zip(LEFT, RIGHT, strict=True)):
+            canvas.drawString(72, 740 - 14 * at, left)
+            canvas.drawString(320, 740 - 14 * at, right)
+        for at in range(longer):
+            canvas.drawString(320, 684 - 14 * at, "Then came the day.")
+
+    text = text_of(read_pdf(drawn(draw)))
+    assert " ".join(LEFT) in text and " ".join(RIGHT) in text and "|" not in text
+
+
+def test_rows_of_a_table_are_not_taken_for_columns() -> None:
+    rows = [
+        ("Repair of the northern pier", "Paid by the town."),
+        ("Oil for the old lamp", "Paid by the crew."),
+        ("Sails", "None"),
+    ]
+
+    def draw(canvas: Canvas) -> None:
+        for at, (left, right) in enumerate(rows):
+            canvas.drawString(72, 740 - 14 * at, left)
+            canvas.drawString(320, 740 - 14 * at, right)
+
+    assert "| Repair of the northern pier | Paid by the town. |" in text_of(read_pdf(drawn(draw)))
 
 
 def test_form_values_and_notes_of_a_page_are_read() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sleuth.tools.documents.formats.archives import open_zip
 from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as
 from sleuth.tools.documents.formats.tables import Numbered, markdown_tables, table_pieces
-from sleuth.tools.documents.formats.word_format import office_properties
+from sleuth.tools.documents.formats.word_format import office_file, office_properties
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.text.normalization import decode, title_from
 
@@ -40,8 +40,7 @@ def read_pptx(data: bytes) -> Content:
     """Return the text, tables, charts, descriptions of pictures and notes of each slide."""
     from pptx import Presentation
 
-    open_zip(data, kind="a PowerPoint file")
-    shown = Presentation(BytesIO(data))
+    shown = Presentation(BytesIO(office_file(data, "a PowerPoint file")))
     slides = [
         Section("\n\n".join(_slide_blocks(slide)), Place("slide", number))
         for number, slide in enumerate(shown.slides, start=1)
@@ -101,8 +100,7 @@ def read_xlsx(data: bytes) -> Content:
     """Return the sheets as Markdown tables; a formula without a stored result is shown itself."""
     from openpyxl import load_workbook
 
-    open_zip(data, kind="an Excel file")
-    book = load_workbook(BytesIO(data), read_only=True, data_only=True)
+    book = load_workbook(BytesIO(office_file(data, "an Excel file")), read_only=True, data_only=True)
     sheets = [(sheet.title, sheet_rows(sheet)) for sheet in book.worksheets]
     formulas = sum(cell.startswith("=") for _, rows in sheets for _, cells in rows for cell in cells)
     note = f"cells that show a formula, since its result is not stored: {formulas}. Save the file in Excel."

@@ -1,8 +1,11 @@
 """Text out of PDF files. Scanned pages are rendered by PDFium and read by Tesseract (extra `ocr`)."""
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from io import BytesIO
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as
@@ -25,6 +28,8 @@ INSTALL = f"Install Tesseract (Debian: apt install tesseract-ocr) and the extra:
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 _HYPHENATED = re.compile(r"(?<=[^\W\d_]{2})[-\u2010]\n(?=[^\W\d_])")
 _TABLE = re.compile(r"^[^\n|]+(?: \| [^\n|]+)+(?:\n[^\n|]+(?: \| [^\n|]+)+)+$", re.MULTILINE)
+LEAST_LINES = 3
+"""Lines next to each other that can be columns."""
 _PAINTS = re.compile(rb"(?:^|\s)(?:Do|EI|[fFBbSs]\*?|sh)(?:\s|$)")
 """Operators of a page that show a picture or draw a shape."""
 _NO_TITLE = re.compile(r"^(untitled|\(?anonymous\)?|microsoft word - .*|.*\.(docx?|pdf|tex|dvi|indd))$", re.IGNORECASE)
@@ -128,21 +133,85 @@ def _annotations(page: "PageObject") -> Iterator[str]:
 
 
 def _page_text(page: "PageObject") -> str:
-    """Return the page in the order of the file; positions separate paragraphs and table rows."""
-    layout, pieces = _Layout(), list[str]()
+    """Return the page in reading order; positions separate paragraphs and table rows."""
+    lines: list[_Line] = []
 
     def add(text: str, outer: list[float], inner: list[float], _font: object, size: float) -> None:
-        if text.strip():
-            x = inner[4] * outer[0] + inner[5] * outer[2] + outer[4]
-            y = inner[4] * outer[1] + inner[5] * outer[3] + outer[5]
-            separator = layout.separator(x, y, size)
-            if pieces and pieces[-1].endswith("\n"):
-                pieces[-1] = pieces[-1].rstrip("\n") + separator
-        if text and (pieces or text.strip()):
-            pieces.append(text)
+        x = inner[4] * outer[0] + inner[5] * outer[2] + outer[4]
+        y = inner[4] * outer[1] + inner[5] * outer[3] + outer[5]
+        if text.strip() and (not lines or lines[-1].text.endswith("\n")):
+            lines.append(_Line(x, y))
+        if text and lines:
+            lines[-1].pieces.append((text, x, y, size))
 
     page.extract_text(visitor_text=add)
+    layout, pieces = _Layout(), list[str]()
+    for line in column_by_column(lines):
+        layout.y = math.inf if line.begins_column else layout.y
+        for text, x, y, size in line.pieces:
+            if text.strip():
+                separator = layout.separator(x, y, size)
+                if pieces and pieces[-1].endswith("\n"):
+                    pieces[-1] = pieces[-1].rstrip("\n") + separator
+            pieces.append(text)
     return "".join(pieces)
+
+
+@dataclass
+class _Line:
+    """A line of a page or of one of its columns or cells: its beginning, and its pieces with position and size."""
+
+    x: float
+    y: float
+    pieces: list[tuple[str, float, float, float]] = field(default_factory=list)
+    begins_column: bool = False
+
+    @property
+    def text(self) -> str:
+        return "".join(text for text, *_ in self.pieces)
+
+
+def column_by_column(lines: list[_Line]) -> list[_Line]:
+    """Return lines that run on down the columns of a page, but alternate between them, in the order of the columns.
+
+    Rows of a table stay: their cells are short, or begin and end with sentences.
+    """
+    pairs = [(left, right) for left, right in pairwise(lines) if abs(left.y - right.y) < 1 and left.x < right.x]
+    if len(pairs) < LEAST_LINES or not all(_runs_on([line.text for line in side]) for side in zip(*pairs, strict=True)):
+        return lines
+    gutter = min(right.x for _, right in pairs) - 1
+    widest = max(len(left.text) for left, _ in pairs if left.x < gutter)
+    ordered: list[_Line] = []
+    # A line across the columns ends them.
+    for is_across, group in groupby(lines, lambda line: line.x < gutter and len(line.text) > 1.3 * widest):
+        block = list(group)
+        if is_across:
+            ordered += block
+        else:
+            column = [line for line in block if line.x < gutter]
+            others = column_by_column([line for line in block if line.x >= gutter])
+            for line, below in (*pairwise(column), *pairwise(others)):
+                if _is_wrapped(line.text.rstrip(), below.text, widest):
+                    *rest, (last, x, y, size) = line.pieces
+                    line.pieces = [*rest, (last.rstrip("\n") + " ", x, y, size)]
+            for line in others[:1]:
+                line.begins_column = True
+            ordered += column + others
+    return ordered
+
+
+def _is_wrapped(text: str, below: str, width: int) -> bool:
+    """Return whether a line of a column of this width continues in the line below."""
+    is_long = len(text) >= 0.7 * width or below[:1].islower()
+    return is_long and below[:1].isalpha() and not text.endswith((".", "!", "?", ":", ";", "-", "\u2010"))
+
+
+def _runs_on(texts: Sequence[str]) -> bool:
+    """Return whether lines are running text: of several words, seldom at the end of a sentence."""
+    words = sorted(len(text.split()) for text in texts)
+    open_ends = sum(not text.rstrip().endswith((".", "!", "?", ":", ";")) for text in texts)
+    lower = sum(text.lstrip()[:1].islower() for text in texts)
+    return words[len(words) // 2] >= 4 and 2 * open_ends > len(texts) and 5 * lower >= 2 * len(texts)
 
 
 class _Layout:

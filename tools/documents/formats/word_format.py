@@ -1,6 +1,7 @@
 """Text out of Word files, with the numbers of their paragraphs, such as "4.2", which are not part of the text."""
 
 import re
+import zipfile
 from collections.abc import Iterator
 from functools import lru_cache
 from io import BytesIO
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from docx.oxml.xmlchemy import BaseOxmlElement
 
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_STRICT_NAMESPACE = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)")
+_USUAL_NAMESPACE = rb"http://schemas.openxmlformats.org/\1/2006"
 _ONCE = "[not(ancestor::*[local-name()='Fallback'])]"
 _WORDS = ("w:t", "w:tab", "w:br", "w:noBreakHyphen", "m:oMath", "m:t")
 """Elements of a paragraph of a Word file that are text; those in a fall-back are copies."""
@@ -31,8 +34,7 @@ def read_docx(data: bytes) -> Content:
 
     if data.startswith(_OLE):
         raise DocumentError("is encrypted, or in the old .doc format. Save it as .docx without a password.")
-    open_zip(data, kind="a Word file")
-    document = Document(BytesIO(data))
+    document = Document(BytesIO(office_file(data, "a Word file")))
     blocks = list(_Word(document).blocks(document.element.body))
     around = []
     for kind in ("header", "footer"):
@@ -42,6 +44,24 @@ def read_docx(data: bytes) -> Content:
     properties = office_properties(document.core_properties)
     first_heading = next((block.lstrip("# ") for block in blocks if block.startswith("#")), None)
     return Content(title or title_from(first_heading), [Section("\n\n".join(blocks)), *around], *properties)
+
+
+def office_file(data: bytes, kind: str) -> bytes:
+    """Return an Office file in the form that the libraries read: "Strict Open XML" has other namespaces.
+
+    Raises:
+        DocumentError: it is not an Office file.
+    """
+    with open_zip(data, kind=kind) as archive:
+        if "_rels/.rels" not in archive.namelist() or not _STRICT_NAMESPACE.search(archive.read("_rels/.rels")):
+            return data
+        usual = BytesIO()
+        with zipfile.ZipFile(usual, "w") as copy:
+            for name in archive.namelist():
+                part = archive.read(name)
+                xml = name.endswith((".xml", ".rels"))
+                copy.writestr(name, _STRICT_NAMESPACE.sub(_USUAL_NAMESPACE, part) if xml else part)
+    return usual.getvalue()
 
 
 def office_properties(found: Any) -> tuple[object, object, object]:  # noqa: ANN401 - of python-docx, python-pptx or openpyxl
