@@ -35,7 +35,6 @@ HEAVY = {
     "langchain_community",
     "sklearn",
     "scipy",
-    "matplotlib",
     "lightgbm",
     "onnxruntime",
     "trafilatura",

@@ -34,7 +34,7 @@ from sleuth.tools.storage.locks import hold
 
 PACKAGES = (
     *(DISTRIBUTION, "langgraph", "langgraph-checkpoint-sqlite", "langchain-core", "openai", "chromadb"),
-    *("tantivy", "sentence-transformers", "torch", "numpy", "scipy", "rouge-score", "matplotlib"),
+    *("tantivy", "sentence-transformers", "torch", "numpy", "scipy", "rouge-score"),
 )
 """Packages that have a part in the numbers."""
 
@@ -126,7 +126,7 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
 
 def _require_packages() -> None:
     """Raise UsageError if a package for the report of methods is not installed."""
-    missing = [name for name in ("matplotlib", "rouge_score", "scipy") if find_spec(name) is None]
+    missing = [name for name in ("rouge_score", "scipy") if find_spec(name) is None]
     if missing:
         raise UsageError(f"Evaluating methods needs {', '.join(missing)}: pip install '{DISTRIBUTION}[eval]'.")
 
