@@ -117,13 +117,6 @@ class PlaceForm(BaseModel):
         return (self.checkpoint and self.checkpoint.checkpoint_id) or self.checkpoint_id or ""
 
 
-class StateUpdateForm(PlaceForm):
-    """Changed fields of a state; the change is a branch of its checkpoint."""
-
-    values: Storable | None = None
-    as_node: str | None = None
-
-
 class CommandForm(BaseModel):
     """A reply to an interrupt."""
 
