@@ -42,8 +42,6 @@ from sleuth.tools.errors import RunError, UnknownName, UsageError
 router = APIRouter(route_class=JsonRoute)
 
 RUNS_PATH = "/threads/{thread}/runs"
-EVENTS = "text/event-stream"
-
 
 _ENDS = ("answer", "error", "stopped")
 """The events that end a run."""
@@ -349,12 +347,31 @@ async def _stream(access: Access, thread: Thread, run: str, modes: set[str]) -> 
     raise UnknownName("run", run, [], "The first event of a stream, and the header Content-Location, name the run.")
 
 
-def _reply(
-    stream: RunStream, chunks: AsyncIterator[str], *, end: Literal["stream", "join"], cancel: bool = False
-) -> StreamingResponse:
-    """Return a response that lasts as long as a run: server-sent events, or JSON after white space.
+def _as_events(stream: RunStream, *, last_event: int = 0, cancel: bool) -> StreamingResponse:
+    """Return the parts of a run as server-sent events."""
+    chunks = (part.encode() async for part in stream.parts(last_event))
+    return _response(stream, chunks, end="stream", cancel=cancel, media_type="text/event-stream")
 
-    Closing the connection stops the run with `cancel`. The headers name the run; paths are relative to the API.
+
+def _as_values(stream: RunStream, *, cancel: bool = False) -> StreamingResponse:
+    """Return the last values of a run as JSON, with white space before them until it has ended."""
+
+    async def values() -> AsyncIterator[str]:
+        stream.with_deltas = False
+        async for _ in stream.parts():
+            pass
+        last = {"__error__": stream.failure} if stream.failure else dict(stream.values)
+        yield to_json({**last, **({"__interrupt__": stream.interrupts} if stream.interrupts else {})}).decode()
+
+    return _response(stream, values(), end="join", cancel=cancel, media_type="application/json", filler="\n")
+
+
+def _response(
+    stream: RunStream, chunks: AsyncIterator[str], *, end: str, cancel: bool, media_type: str, **options: str
+) -> StreamingResponse:
+    """Return a response that lasts as long as a run; closing the connection stops the run with `cancel`.
+
+    The headers name the run; paths are relative to the API.
     """
 
     def close() -> None:
@@ -363,24 +380,8 @@ def _reply(
 
     path = f"/threads/{stream.public_id}/runs/{stream.run}"
     headers = {"Content-Location": path, "Location": f"{path}/{end}", "Cache-Control": "no-store"}
-    if end == "stream":
-        return StreamingResponse(with_keep_alive(chunks, on_close=close), media_type=EVENTS, headers=headers)
-    body = with_keep_alive(chunks, on_close=close, filler="\n")
-    return StreamingResponse(body, media_type="application/json", headers=headers)
-
-
-def _as_events(stream: RunStream, *, last_event: int = 0, cancel: bool) -> StreamingResponse:
-    chunks = (part.encode() async for part in stream.parts(last_event))
-    return _reply(stream, chunks, end="stream", cancel=cancel)
-
-
-async def _last_values(stream: RunStream) -> AsyncIterator[str]:
-    """Yield the last values of a run once it has ended."""
-    stream.with_deltas = False
-    async for _ in stream.parts():
-        pass
-    values = {"__error__": stream.failure} if stream.failure else dict(stream.values)
-    yield to_json({**values, **({"__interrupt__": stream.interrupts} if stream.interrupts else {})}).decode()
+    body = with_keep_alive(chunks, on_close=close, **options)
+    return StreamingResponse(body, media_type=media_type, headers=headers)
 
 
 @router.post(f"{RUNS_PATH}/stream")
@@ -394,15 +395,13 @@ async def stream_run(form: AssistantRunForm, access: AccessDep, thread: str | No
 @router.post("/runs/wait")
 async def wait(form: AssistantRunForm, access: AccessDep, thread: str | None = None) -> Response:
     """Start a run and return its last values."""
-    stream = await start_run(access, form, thread)
-    return _reply(stream, _last_values(stream), end="join", cancel=form.on_disconnect == "cancel")
+    return _as_values(await start_run(access, form, thread), cancel=form.on_disconnect == "cancel")
 
 
 @router.get(f"{RUNS_PATH}/{{run}}/join")
 async def join(thread: ThreadDep, run: str, access: AccessDep) -> Response:
     """Wait for the end of a run and return its last values."""
-    stream = await _stream(access, thread, run, {"values"})
-    return _reply(stream, _last_values(stream), end="join")
+    return _as_values(await _stream(access, thread, run, {"values"}))
 
 
 @router.get(f"{RUNS_PATH}/{{run}}/stream")
