@@ -85,9 +85,7 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
         ModelError: no model server answers; finished runs are kept, and the same command resumes.
     """
     if wanted.systems:
-        _require_packages()
-        if settings.ray:
-            _require_shared_store(settings, wanted)
+        _require_runnable(settings, wanted)
     files = read_questions(wanted.paths)
     questions = sample([each for file in files for each in file.questions], wanted.limit, seed=wanted.seed)
     async with (
@@ -101,13 +99,15 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
         if PASSAGES in wanted.gold and not any(question.gold for question in questions):
             raise UsageError("--gold passages: none of the questions names its gold_ids.")
         data = await _data_record(collection, settings, files)
-        versions = await prompts.versions() if wanted.systems else {}
-        await asyncio.to_thread(settle_plan, wanted.out, {"data": data, **wanted.plan(), "prompts": versions})
+        plan = {"data": data, **wanted.plan(), "prompts": await prompts.versions() if wanted.systems else {}}
+        await asyncio.to_thread(settle_plan, wanted.out, plan)
         result = {
-            **_record(settings, wanted, collection),
+            **{name: plan.get(name, []) for name in ("limit", "seed", "simulation", "gold", "data", "prompts")},
+            "command": shlex.join(["sleuth", *sys.argv[1:]]),
             "questions": len(questions),
-            "data": data,
-            "prompts": versions,
+            "settings": settings.without_secrets(),
+            "embedder": collection.embedder and collection.embedder.name,
+            "versions": _versions(),
             "warnings": [missing] if missing else [],
         }
         if wanted.modes:
@@ -124,21 +124,17 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
         return result
 
 
-def _require_packages() -> None:
-    """Raise UsageError if a package for the report of methods is not installed."""
+def _require_runnable(settings: Settings, wanted: Evaluation) -> None:
+    """Raise UsageError if a package is not installed, or the runs cannot be made on the cluster of the settings."""
     missing = [name for name in ("rouge_score", "scipy") if find_spec(name) is None]
     if missing:
         raise UsageError(f"Evaluating methods needs {', '.join(missing)}: pip install '{DISTRIBUTION}[eval]'.")
-
-
-def _require_shared_store(settings: Settings, wanted: Evaluation) -> None:
-    """Raise UsageError if the runs cannot be made on the cluster of the settings."""
-    if settings.database_url is None:
+    if settings.ray and settings.database_url is None:
         raise UsageError(
             "Runs on a Ray cluster need a database that all workers reach: set SLEUTH_DATABASE_URL to Postgres, or "
             "remove --ray."
         )
-    if wanted.budget != Budget():
+    if settings.ray and wanted.budget != Budget():
         raise UsageError(
             "The workers of a Ray cluster share no budget. Remove --max-calls, --max-tokens, --max-seconds or --ray."
         )
@@ -154,22 +150,13 @@ async def _data_record(collection: Collection, settings: Settings, files: Sequen
     return {"collection": {"name": settings.collection, **counts}, "files": questions}
 
 
-def _record(settings: Settings, wanted: Evaluation, collection: Collection) -> dict[str, Any]:
-    """Return the options and versions needed to repeat the evaluation."""
+def _versions() -> dict[str, str]:
+    """Return the versions that have a part in the numbers."""
     versions = {"python": platform.python_version()}
     for package in PACKAGES:
         with suppress(PackageNotFoundError):
             versions[package] = version(package)
-    return {
-        "command": shlex.join(["sleuth", *sys.argv[1:]]),
-        "limit": wanted.limit,
-        "seed": wanted.seed,
-        "simulation": wanted.plan()["simulation"],
-        "gold": list(wanted.gold),
-        "settings": settings.without_secrets(),
-        "embedder": collection.embedder and collection.embedder.name,
-        "versions": versions,
-    }
+    return versions
 
 
 async def _methods(

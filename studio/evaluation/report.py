@@ -66,12 +66,11 @@ def cell(metric: str, interval: Interval) -> str:
 
 def retrieval_table(result: Mapping[str, Any]) -> Rows:
     """Search as a table with its header: a mode per line."""
-    rows = [["search", *SEARCH_METRICS, "p50 ms", "p95 ms", "first s", "MiB"]]
+    rows = [["search", *SEARCH_METRICS, "p50 ms", "p95 ms", "first s"]]
     for mode in result["modes"]:
         speed, line = result["speed"][mode], result["summary"]["all"]["systems"][mode]
-        costs = (speed["p50_ms"], speed["p95_ms"], speed["first_seconds"])
-        shown = [*(f"{number:.1f}" for number in costs), f"{speed['memory_mib']:.0f}"]
-        rows.append([mode, *(cell(metric, line[metric]) for metric in SEARCH_METRICS), *shown])
+        costs = (f"{speed[name]:.1f}" for name in ("p50_ms", "p95_ms", "first_seconds"))
+        rows.append([mode, *(cell(metric, line[metric]) for metric in SEARCH_METRICS), *costs])
     return rows
 
 
@@ -223,8 +222,7 @@ def _answer_table(answers: Iterable[Mapping[str, Any]]) -> Rows:
 def _search_sections(result: Mapping[str, Any]) -> list[str]:
     about = (
         f"{result['summary']['all']['questions']} questions that name their gold passages; shares in percent. "
-        "“first s” is the first search with all that it loads, MiB the memory of the whole process after the mode's "
-        "searches (modes come one after the other)."
+        "“first s” is the first search with all that it loads."
     )
     blocks = ["## Search", about, markdown_table(retrieval_table(result))]
     blocks += _groups(result["summary"], "Search by", SEARCH_METRICS)

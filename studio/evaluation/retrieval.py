@@ -1,8 +1,6 @@
 """Search alone: how much of the gold is among the first passages found, and what a search costs."""
 
 import asyncio
-import resource
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -60,15 +58,13 @@ async def measure_search(
 ) -> dict[str, Any]:
     """Search for every question that has gold passages, one after the other, and write what is found to the folder.
 
-    The `speed` of a system has the memory of this process, including everything loaded before.
-
     Raises:
         UsageError: no question has gold passages.
     """
     judged = [question for question in questions if question.gold]
     if not judged:
         raise UsageError("Search cannot be judged: none of the questions names its gold_ids.")
-    speed: dict[str, dict[str, float | None]] = {}
+    speed: dict[str, dict[str, float]] = {}
     found: list[dict[str, Any]] = []
     for name, (mode, collection) in systems.items():
         first, _ = await _timed_search(collection, mode, "Which index is this?")  # loads what it needs
@@ -80,7 +76,7 @@ async def measure_search(
             found.append({"mode": name, "question": question.key, "passages": passages, "scores": scores})
             on_progress("searches", len(found), len(judged) * len(systems))
         p50, p95 = map(float, np.quantile(taken, [0.5, 0.95]))
-        speed[name] = {"first_seconds": first, "p50_ms": p50, "p95_ms": p95, "memory_mib": memory_mib()}
+        speed[name] = {"first_seconds": first, "p50_ms": p50, "p95_ms": p95}
     await asyncio.to_thread(write_lines, out / FOUND, found)
     summary = summarise(scores_by("mode", found), judged, METRICS, compared=COMPARED, seed=seed)
     return {"modes": list(systems), "summary": summary, "speed": speed}
@@ -103,12 +99,3 @@ def recall(hits: Sequence[Hit], gold: Sequence[str]) -> dict[str, float]:
         found[depth] = len(covered & set(gold))
     shares = {f"recall@{depth}": count / len(gold) for depth, count in found.items()}
     return shares | {"all@5": float(found[5] == len(gold))}
-
-
-def memory_mib() -> float:
-    """Return this process's resident memory, or its peak if the system does not provide the current value."""
-    status = Path("/proc/self/statm")
-    if status.exists():
-        return int(status.read_text().split()[1]) * resource.getpagesize() / 2**20
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
