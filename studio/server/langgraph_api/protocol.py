@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from sleuth.agents.llm.token_stream import MessageEvents
 from sleuth.graphs.persistence.threads import Thread
-from sleuth.studio.server.langgraph_api.forms import AssistantRunForm, CommandForm, JsonRoute, Unsupported
+from sleuth.studio.server.langgraph_api.forms import AssistantRunForm, CommandForm, JsonRoute
 from sleuth.studio.server.langgraph_api.runs import Part, RunStream, start_run, starts_of
 from sleuth.studio.server.langgraph_api.threads import respond
 from sleuth.studio.server.state import Access, AccessDep, ThreadDep
@@ -46,8 +46,6 @@ class Parameters(AssistantRunForm, InterruptReply):
     assistant_id: str = ""
     multitask_strategy: Literal["reject", "interrupt"] = "interrupt"
     responses: list[InterruptReply] = Field(default=[], max_length=1)
-    update: Unsupported = None
-    goto: Unsupported = None
 
 
 class Command(BaseModel):
