@@ -21,7 +21,7 @@ from sleuth.studio.evaluation.gold import PASSAGES, read_gold
 from sleuth.studio.evaluation.models import EvaluationBudget, open_models
 from sleuth.studio.evaluation.report import write_report
 from sleuth.studio.evaluation.results import Results, methods_result
-from sleuth.studio.evaluation.retrieval import measure_search, open_search_systems
+from sleuth.studio.evaluation.retrieval import measure_search
 from sleuth.studio.evaluation.run_folder import name_of_runs, settle_plan
 from sleuth.studio.evaluation.runs import Job, JobRunner, judge_all, make_jobs, process
 from sleuth.studio.simulation import Simulation
@@ -46,14 +46,12 @@ OnProgress = Callable[[str, int, int], None]
 class Evaluation:
     """Options of one evaluation; without systems only search is scored.
 
-    graph_parts: also score graph search with each of its parts switched off.
     gold: the parts that are taken from the gold, as `oracle_parts` returns them.
     """
 
     paths: tuple[Path, ...]
     out: Path
     modes: tuple[Mode, ...] = ()
-    graph_parts: bool = False
     systems: tuple[System, ...] = ()
     simulation: Simulation | None = None
     gold: tuple[str, ...] = ()
@@ -67,7 +65,7 @@ class Evaluation:
         return {
             "limit": self.limit,
             "seed": self.seed,
-            "retrieval": [*self.modes, *(["graph without parts"] if self.graph_parts else [])],
+            "retrieval": list(self.modes),
             "methods": [system.record() for system in self.systems],
             "judge": self.judge,
             "simulation": self.simulation.model_dump(mode="json") if self.simulation else None,
@@ -111,11 +109,9 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
             "warnings": [missing] if missing else [],
         }
         if wanted.modes:
-            opening = open_search_systems(settings, collection, wanted.modes, ablated=wanted.graph_parts)
-            async with opening as found:
-                result["retrieval"] = await measure_search(
-                    found, questions, wanted.out, seed=wanted.seed, on_progress=on_progress
-                )
+            result["retrieval"] = await measure_search(
+                wanted.modes, collection, questions, wanted.out, seed=wanted.seed, on_progress=on_progress
+            )
         if wanted.systems:
             models, methods = await _methods(settings, wanted, collection, questions, on_progress=on_progress)
             result |= {"models": models, "methods": methods}

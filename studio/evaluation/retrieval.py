@@ -2,8 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from sleuth.studio.evaluation.scoring import scores_by, summarise
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search import Mode, Query
-from sleuth.tools.settings import Settings
 from sleuth.tools.types import Hit
 
 DEPTHS = (2, 5, 20)
@@ -24,32 +22,10 @@ COMPARED = ("recall@5", "all@5")
 
 FOUND = "retrieval.jsonl"
 
-PARTS: Mapping[str, Mapping[str, str]] = {"training": {"ranker": "formula"}, "vectors": {"embedder": "none"}}
-"""The parts of graph search that can be left out, by the settings that do it."""
-
-
-SearchSystems = Mapping[str, tuple[Mode, Collection]]
-"""Ways to search by name: a mode over a collection, which may be opened with a part switched off."""
-
-
-@asynccontextmanager
-async def open_search_systems(
-    settings: Settings, collection: Collection, modes: Sequence[Mode], *, ablated: bool
-) -> AsyncIterator[SearchSystems]:
-    """Open the modes; with `ablated` also graph search with each of its parts switched off that is on."""
-    systems: dict[str, tuple[Mode, Collection]] = {mode: (mode, collection) for mode in modes}
-    async with AsyncExitStack() as opened:
-        for part, values in PARTS.items() if ablated else ():
-            less = settings.model_copy(update=values)
-            if less != settings:
-                embedder = None if "embedder" in values else collection.embedder
-                without = await opened.enter_async_context(await Collection.open(less, embedder=embedder))
-                systems[f"graph without {part}"] = ("graph", without)
-        yield systems
-
 
 async def measure_search(
-    systems: SearchSystems,
+    modes: Sequence[Mode],
+    collection: Collection,
     questions: Sequence[GoldQuestion],
     out: Path,
     *,
@@ -66,20 +42,20 @@ async def measure_search(
         raise UsageError("Search cannot be judged: none of the questions names its gold_ids.")
     speed: dict[str, dict[str, float]] = {}
     found: list[dict[str, Any]] = []
-    for name, (mode, collection) in systems.items():
+    for mode in modes:
         first, _ = await _timed_search(collection, mode, "Which index is this?")  # loads what it needs
         taken = []
         for question in judged:
             seconds, hits = await _timed_search(collection, mode, question.question)
             taken.append(1000 * seconds)
             passages, scores = [hit.passage.id for hit in hits], recall(hits, question.gold)
-            found.append({"mode": name, "question": question.key, "passages": passages, "scores": scores})
-            on_progress("searches", len(found), len(judged) * len(systems))
+            found.append({"mode": mode, "question": question.key, "passages": passages, "scores": scores})
+            on_progress("searches", len(found), len(judged) * len(modes))
         p50, p95 = map(float, np.quantile(taken, [0.5, 0.95]))
-        speed[name] = {"first_seconds": first, "p50_ms": p50, "p95_ms": p95}
+        speed[mode] = {"first_seconds": first, "p50_ms": p50, "p95_ms": p95}
     await asyncio.to_thread(write_lines, out / FOUND, found)
     summary = summarise(scores_by("mode", found), judged, METRICS, compared=COMPARED, seed=seed)
-    return {"modes": list(systems), "summary": summary, "speed": speed}
+    return {"modes": list(modes), "summary": summary, "speed": speed}
 
 
 async def _timed_search(collection: Collection, mode: Mode, text: str) -> tuple[float, list[Hit]]:
