@@ -70,27 +70,20 @@ class MeasuredAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Point:
-    """A candidate threshold with the shares of right and of wrong answers whose perplexity is below it."""
-
-    threshold: float
-    right_kept: float
-    wrong_kept: float
-
-
-@dataclass(frozen=True, kw_only=True)
 class Fit:
-    """The ROC curve, its area with a 95 % interval, and the threshold with the largest difference of shares.
+    """The area under the ROC curve with a 95 % interval, and the threshold with the largest difference of shares.
 
+    `right_kept` and `wrong_kept` are the shares of right and of wrong answers whose perplexity is below the threshold.
     Chance gives an area of 0.5: then perplexity does not predict correctness.
     """
 
     threshold: float
+    right_kept: float
+    wrong_kept: float
     auroc: float
     interval: tuple[float, float]
     right: int
     wrong: int
-    curve: list[Point]
 
     @property
     def tells(self) -> bool:
@@ -99,12 +92,14 @@ class Fit:
 
 
 def fit(measured: Sequence[MeasuredAnswer], *, seed: int = 0) -> Fit:
-    """Return the ROC curve of low perplexity as a predictor of right answers; Youden's index selects the threshold.
+    """Return how low perplexity predicts right answers; Youden's index selects the threshold.
+
+    The threshold is halfway between neighboring perplexities.
 
     Raises:
         UsageError: all answers are right, or all are wrong; or none has a perplexity.
     """
-    from sklearn.metrics import roc_auc_score
+    from sklearn.metrics import roc_auc_score, roc_curve
 
     known = [(each.right, each.perplexity) for each in measured if each.perplexity is not None]
     if not known:
@@ -119,30 +114,19 @@ def fit(measured: Sequence[MeasuredAnswer], *, seed: int = 0) -> Fit:
             f"All {len(right)} answers are {'right' if right.all() else 'wrong'}: a threshold is fitted on both. "
             "Take more questions, some that the documents answer and some that they do not."
         )
-    curve = _curve(right, sure)
-    best = max(curve, key=lambda point: (point.right_kept - point.wrong_kept, -point.threshold))
+    wrong_kept, right_kept, bounds = roc_curve(right, sure, drop_intermediate=False)
+    best = int(np.argmax(right_kept - wrong_kept))  # the first, which has the lowest threshold
+    perplexities = [*-bounds, 2 * -bounds[-1]]
+    threshold = (perplexities[best] + perplexities[best + 1]) / 2 if best else 1.0  # the first point keeps nothing
     return Fit(
-        threshold=best.threshold,
+        threshold=float(threshold),
+        right_kept=float(right_kept[best]),
+        wrong_kept=float(wrong_kept[best]),
         auroc=float(roc_auc_score(right, sure)),
         interval=_interval(right, sure, seed),
         right=int(right.sum()),
         wrong=int((~right).sum()),
-        curve=curve,
     )
-
-
-def _curve(right: NDArray[np.bool_], sure: NDArray[np.float64]) -> list[Point]:
-    """Return a point for each measured perplexity; thresholds are halfway between neighboring perplexities."""
-    from sklearn.metrics import roc_curve
-
-    wrong_kept, right_kept, bounds = roc_curve(right, sure, drop_intermediate=False)
-    perplexities = [float(-bound) for bound in bounds[1:]]  # the first point keeps nothing
-    above = [*perplexities[1:], 2 * perplexities[-1]]
-    thresholds = [1.0, *((low + high) / 2 for low, high in zip(perplexities, above, strict=True))]
-    return [
-        Point(threshold=at, right_kept=float(kept), wrong_kept=float(lost))
-        for at, kept, lost in zip(thresholds, right_kept, wrong_kept, strict=True)
-    ]
 
 
 def _interval(right: NDArray[np.bool_], sure: NDArray[np.float64], seed: int) -> tuple[float, float]:
@@ -204,7 +188,6 @@ async def calibrate(
             "model": model,
             "prompt": {VERIFY.prompt: version},
             **asdict(found),
-            "best": found.threshold,
             "threshold": threshold if found.tells else None,
             "unmeasured": sum(each.perplexity is None for each in measured),
             "questions": [{"path": file.path, "sha256": file.sha256} for file in files],

@@ -21,7 +21,7 @@ from sleuth.studio.evaluation.gold import PASSAGES, read_gold
 from sleuth.studio.evaluation.models import EvaluationBudget, open_models
 from sleuth.studio.evaluation.report import write_report
 from sleuth.studio.evaluation.results import Results, methods_result
-from sleuth.studio.evaluation.retrieval import measure_search, open_search_systems
+from sleuth.studio.evaluation.retrieval import measure_search
 from sleuth.studio.evaluation.run_folder import name_of_runs, settle_plan
 from sleuth.studio.evaluation.runs import Job, JobRunner, judge_all, make_jobs, process
 from sleuth.studio.simulation import Simulation
@@ -34,7 +34,7 @@ from sleuth.tools.storage.locks import hold
 
 PACKAGES = (
     *(DISTRIBUTION, "langgraph", "langgraph-checkpoint-sqlite", "langchain-core", "openai", "chromadb"),
-    *("tantivy", "sentence-transformers", "torch", "numpy", "scipy", "rouge-score", "matplotlib"),
+    *("tantivy", "sentence-transformers", "torch", "numpy", "scipy", "rouge-score"),
 )
 """Packages that have a part in the numbers."""
 
@@ -46,14 +46,12 @@ OnProgress = Callable[[str, int, int], None]
 class Evaluation:
     """Options of one evaluation; without systems only search is scored.
 
-    graph_parts: also score graph search with each of its parts switched off.
     gold: the parts that are taken from the gold, as `oracle_parts` returns them.
     """
 
     paths: tuple[Path, ...]
     out: Path
     modes: tuple[Mode, ...] = ()
-    graph_parts: bool = False
     systems: tuple[System, ...] = ()
     simulation: Simulation | None = None
     gold: tuple[str, ...] = ()
@@ -67,7 +65,7 @@ class Evaluation:
         return {
             "limit": self.limit,
             "seed": self.seed,
-            "retrieval": [*self.modes, *(["graph without parts"] if self.graph_parts else [])],
+            "retrieval": list(self.modes),
             "methods": [system.record() for system in self.systems],
             "judge": self.judge,
             "simulation": self.simulation.model_dump(mode="json") if self.simulation else None,
@@ -85,9 +83,7 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
         ModelError: no model server answers; finished runs are kept, and the same command resumes.
     """
     if wanted.systems:
-        _require_packages()
-        if settings.ray:
-            _require_shared_store(settings, wanted)
+        _require_runnable(settings, wanted)
     files = read_questions(wanted.paths)
     questions = sample([each for file in files for each in file.questions], wanted.limit, seed=wanted.seed)
     async with (
@@ -101,21 +97,21 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
         if PASSAGES in wanted.gold and not any(question.gold for question in questions):
             raise UsageError("--gold passages: none of the questions names its gold_ids.")
         data = await _data_record(collection, settings, files)
-        versions = await prompts.versions() if wanted.systems else {}
-        await asyncio.to_thread(settle_plan, wanted.out, {"data": data, **wanted.plan(), "prompts": versions})
+        plan = {"data": data, **wanted.plan(), "prompts": await prompts.versions() if wanted.systems else {}}
+        await asyncio.to_thread(settle_plan, wanted.out, plan)
         result = {
-            **_record(settings, wanted, collection),
+            **{name: plan.get(name, []) for name in ("limit", "seed", "simulation", "gold", "data", "prompts")},
+            "command": shlex.join(["sleuth", *sys.argv[1:]]),
             "questions": len(questions),
-            "data": data,
-            "prompts": versions,
+            "settings": settings.without_secrets(),
+            "embedder": collection.embedder and collection.embedder.name,
+            "versions": _versions(),
             "warnings": [missing] if missing else [],
         }
         if wanted.modes:
-            opening = open_search_systems(settings, collection, wanted.modes, ablated=wanted.graph_parts)
-            async with opening as found:
-                result["retrieval"] = await measure_search(
-                    found, questions, wanted.out, seed=wanted.seed, on_progress=on_progress
-                )
+            result["retrieval"] = await measure_search(
+                wanted.modes, collection, questions, wanted.out, seed=wanted.seed, on_progress=on_progress
+            )
         if wanted.systems:
             models, methods = await _methods(settings, wanted, collection, questions, on_progress=on_progress)
             result |= {"models": models, "methods": methods}
@@ -124,21 +120,17 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
         return result
 
 
-def _require_packages() -> None:
-    """Raise UsageError if a package for the report of methods is not installed."""
-    missing = [name for name in ("matplotlib", "rouge_score", "scipy") if find_spec(name) is None]
+def _require_runnable(settings: Settings, wanted: Evaluation) -> None:
+    """Raise UsageError if a package is not installed, or the runs cannot be made on the cluster of the settings."""
+    missing = [name for name in ("rouge_score", "scipy") if find_spec(name) is None]
     if missing:
         raise UsageError(f"Evaluating methods needs {', '.join(missing)}: pip install '{DISTRIBUTION}[eval]'.")
-
-
-def _require_shared_store(settings: Settings, wanted: Evaluation) -> None:
-    """Raise UsageError if the runs cannot be made on the cluster of the settings."""
-    if settings.database_url is None:
+    if settings.ray and settings.database_url is None:
         raise UsageError(
             "Runs on a Ray cluster need a database that all workers reach: set SLEUTH_DATABASE_URL to Postgres, or "
             "remove --ray."
         )
-    if wanted.budget != Budget():
+    if settings.ray and wanted.budget != Budget():
         raise UsageError(
             "The workers of a Ray cluster share no budget. Remove --max-calls, --max-tokens, --max-seconds or --ray."
         )
@@ -154,22 +146,13 @@ async def _data_record(collection: Collection, settings: Settings, files: Sequen
     return {"collection": {"name": settings.collection, **counts}, "files": questions}
 
 
-def _record(settings: Settings, wanted: Evaluation, collection: Collection) -> dict[str, Any]:
-    """Return the options and versions needed to repeat the evaluation."""
+def _versions() -> dict[str, str]:
+    """Return the versions that have a part in the numbers."""
     versions = {"python": platform.python_version()}
     for package in PACKAGES:
         with suppress(PackageNotFoundError):
             versions[package] = version(package)
-    return {
-        "command": shlex.join(["sleuth", *sys.argv[1:]]),
-        "limit": wanted.limit,
-        "seed": wanted.seed,
-        "simulation": wanted.plan()["simulation"],
-        "gold": list(wanted.gold),
-        "settings": settings.without_secrets(),
-        "embedder": collection.embedder and collection.embedder.name,
-        "versions": versions,
-    }
+    return versions
 
 
 async def _methods(

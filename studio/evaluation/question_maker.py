@@ -1,7 +1,7 @@
 """Evaluation questions that a model writes from the documents of a collection, each checked by a second pass.
 
-A question that one passage answers is written from one sentence of it, which is what a small model can do; if its reply
-cannot be used and the sentence defines the title, from a template. Search must find the passage by the question.
+A question that one passage answers is written from one sentence of it, which is what a small model can do. Search must
+find the passage by the question.
 
 The second pass is a call that knows nothing of the first: it answers the question from the gold passages, as a method
 does. A question is kept if the answers agree. One in two steps must not be answered by either passage alone, and one
@@ -18,7 +18,7 @@ from hashlib import sha1
 from pathlib import Path
 from typing import Any, Literal
 
-from langgraph.graph import START, StateGraph
+from langgraph.func import entrypoint
 
 from sleuth.agents.formatting import Source
 from sleuth.agents.model import Model
@@ -33,7 +33,6 @@ from sleuth.agents.roles.questions import (
 )
 from sleuth.agents.roles.reading import READ
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.core.private_graph import PrivateGraph
 from sleuth.studio.evaluation.models import BudgetSpent, EvaluationBudget, EvaluationModel
 from sleuth.studio.evaluation.run_folder import append_line, read_lines
 from sleuth.studio.evaluation.scoring import contained, f1, normalise
@@ -43,6 +42,7 @@ from sleuth.tools.search import Query
 from sleuth.tools.storage.archive import MemoryArchive
 from sleuth.tools.text.names import kept_names
 from sleuth.tools.text.sentences import sentences
+from sleuth.tools.tracing.callbacks import traced
 from sleuth.tools.types import Passage
 
 AGREES = 0.6
@@ -52,19 +52,18 @@ LEAST_CHARACTERS = 120
 ATTEMPTS = 10
 """Candidates of a kind that are tried for each question; if none of them gives one, the kind is given up."""
 FOUND_AMONG = 5
-"""Passages of a search by the question, among which its own must be."""
+"""Passages of a search by the question: its own must be one of them, and none may answer an unanswerable question."""
 SENTENCE = range(40, 301)
 """Characters of a sentence from which a question is written."""
 NEIGHBOURS = 10
 """Passages among which one is searched that shares a name."""
-READ_FOR_UNANSWERABLE = 5
-"""Passages from which a question without an answer must not be answered."""
 
 Kind = Literal["single", "multi", "unanswerable"]
 
-_REFERS = re.compile(r"\b(source|passage|text|document|article|above|mentioned|shared name)s?\b", re.IGNORECASE)
+Row = dict[str, Any]
+"""A question as a line of a question file, or a dropped candidate with its `reason`."""
 
-_DEFINES = r"(?P<name>(?:the )?{}) (?P<verb>is|was|are|were) (?P<answer>(?:an?|the) [^.,;:()]{{3,100}})"
+_REFERS = re.compile(r"\b(source|passage|text|document|article|above|mentioned|shared name)s?\b", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+")
 _QUESTION = re.compile(r"[^?？؟]+[?？؟]")
 
@@ -83,16 +82,6 @@ class Candidate:
         return "+".join([self.kind, *(passage.id for passage in self.passages)])
 
 
-@dataclass(frozen=True, kw_only=True)
-class Made:
-    """A question as a line of a question file, or the reason why a candidate was dropped."""
-
-    candidate: Candidate
-    row: dict[str, Any] | None = None
-    reason: str = ""
-    tokens: int = 0
-
-
 class WrittenQuestions:
     """The questions made so far, and next to them the candidates that were dropped: a rerun continues there."""
 
@@ -108,21 +97,20 @@ class WrittenQuestions:
         """Return the number of questions of a kind."""
         return sum(row.get("type") == kind for row in self.rows)
 
-    def add(self, made: Made) -> Made:
+    def add(self, row: Row) -> Row:
         """Append a question, or a dropped candidate; a question that is there already is dropped."""
-        if made.row and any(normalise(row["question"]) == normalise(made.row["question"]) for row in self.rows):
-            made = replace(made, row=None, reason="the question was written before")
-        row = made.row or {"candidate": made.candidate.key, "reason": made.reason}
-        append_line(self.path if made.row else self.dropped_path, row)
-        (self.rows if made.row else self.dropped).append(row)
-        return made
+        if any(normalise(row.get("question", "")) == normalise(known["question"]) for known in self.rows):
+            row = {"candidate": row["made_from"], "reason": "the question was written before"}
+        append_line(self.dropped_path if "reason" in row else self.path, row)
+        (self.dropped if "reason" in row else self.rows).append(row)
+        return row
 
     def reasons(self) -> Counter[str]:
         """Return how many candidates were dropped for each reason."""
         return Counter(str(row["reason"]) for row in self.dropped)
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
+def _lines(path: Path) -> list[Row]:
     """Return the rows of a file, and cut off a last line that a kill has truncated; no other file is changed."""
     try:
         rows = read_lines(path)
@@ -146,12 +134,6 @@ def plan_questions(number: int, *, multi: float, unanswerable: float) -> dict[Ki
     return {"single": number - sum(counts.values()), **counts}
 
 
-@dataclass(frozen=True, kw_only=True)
-class _State:
-    candidate: Candidate
-    made: Made | None = None
-
-
 async def make_questions(
     collection: Collection,
     model: Model,
@@ -161,11 +143,10 @@ async def make_questions(
     seed: int = 0,
     budget: Budget | None = None,
     concurrency: int = 4,
-) -> AsyncIterator[Made]:
+) -> AsyncIterator[Row]:
     """Write questions until there are enough, no passage is left, or the budget is used up.
 
-    The next candidates are of the kind with the largest missing share. Where there are fewer questions than wanted,
-    `file.shortfalls` has the reason.
+    Where there are fewer questions than wanted, `file.shortfalls` has the reason.
 
     Args:
         collection: its passages become questions.
@@ -182,37 +163,29 @@ async def make_questions(
         ModelError: the model server cannot be used; what was made so far is kept.
     """
     await collection.require_documents()
-
-    async def write(state: _State) -> dict[str, Made]:
-        return {"made": await _write(state.candidate, limited, collection)}
-
     limited = EvaluationModel(model=model, allowance=EvaluationBudget(limits=budget or Budget()))
-    builder = StateGraph(_State)
-    builder.add_node(write)
-    builder.add_edge(START, "write")
-    compiled = PrivateGraph(builder).compile(name="questions")
+
+    @entrypoint()
+    async def write(candidate: Candidate) -> Row:
+        return await _write(candidate, limited, collection)
+
     file.shortfalls = {}
-    attempts = Counter[Kind]()
-    candidates = {kind: _candidates(collection, kind, seed + at, file) for at, kind in enumerate(counts)}
-    while kinds := [each for each in candidates if file.count(each) < counts[each]]:
-        kind = min(kinds, key=lambda each: file.count(each) / counts[each])
-        is_given_up = attempts[kind] >= ATTEMPTS * (file.count(kind) + 1)
-        size = 0 if is_given_up else min(concurrency, counts[kind] - file.count(kind))
-        batch = [each for _ in range(size) if (each := await anext(candidates[kind], None))]
-        if not batch:
-            file.shortfalls[kind] = _shortfall(kind, attempts[kind] if is_given_up else 0)
-            del candidates[kind]
-        attempts[kind] += len(batch)
-        states = (compiled.ainvoke(_State(candidate=each)) for each in batch)
-        for state in await asyncio.gather(*states, return_exceptions=True):
-            if isinstance(state, BudgetSpent):
-                candidates.clear()
-                lacking = (each for each in counts if file.count(each) < counts[each])
-                file.shortfalls = dict.fromkeys(lacking, "the budget is used up")
-            elif isinstance(state, BaseException):
-                raise state
-            else:
-                yield file.add(state["made"])
+    for at, (kind, wanted) in enumerate(counts.items()):
+        candidates, tried = _candidates(collection, kind, seed + at, file), 0
+        while kind not in file.shortfalls and (missing := wanted - file.count(kind)) > 0:
+            batch = [each for _ in range(min(concurrency, missing)) if (each := await anext(candidates, None))]
+            rows = (write.ainvoke(each, traced(None, "off")) for each in batch)
+            for row in await asyncio.gather(*rows, return_exceptions=True):
+                if isinstance(row, BudgetSpent):
+                    file.shortfalls[kind] = "the budget is used up"
+                elif isinstance(row, BaseException):
+                    raise row
+                else:
+                    yield file.add(row)
+            tried += len(batch)
+            is_given_up = not batch or tried >= ATTEMPTS * (file.count(kind) + 1)
+            if is_given_up and file.count(kind) < wanted:
+                file.shortfalls.setdefault(kind, _shortfall(kind, tried if batch else 0))
 
 
 def _shortfall(kind: Kind, failed: int) -> str:
@@ -265,44 +238,29 @@ def _drop_if(fault: object, reason: str) -> None:
         raise _Dropped(reason)
 
 
-async def _write(candidate: Candidate, model: Model, collection: Collection) -> Made:
+async def _write(candidate: Candidate, model: Model, collection: Collection) -> Row:
     """Write a question from a candidate, and check it."""
     caller = ModelCaller(model, MemoryArchive(), seed=candidate.key)
-    row, reason = None, ""
     try:
-        row = await _WRITERS[candidate.kind](candidate, caller, collection)
+        return await _WRITERS[candidate.kind](candidate, caller, collection)
     except _Dropped as dropped:
         reason = str(dropped)
     except (BadReply, ContextTooLong) as error:
         reason = f"the model's reply cannot be used ({type(error).__name__})"
-    tokens = sum(record["prompt_tokens"] + record["completion_tokens"] for record in caller.calls.values())
-    return Made(candidate=candidate, row=row, reason=reason, tokens=tokens)
+    return {"candidate": candidate.key, "reason": reason}
 
 
-async def _write_single(candidate: Candidate, caller: ModelCaller, collection: Collection) -> dict[str, Any]:
+async def _write_single(candidate: Candidate, caller: ModelCaller, collection: Collection) -> Row:
     (passage,) = candidate.passages
-    question, answer = await _question_of(caller, replace(passage, text=_telling_sentence(passage)))
+    sentence = replace(passage, text=_telling_sentence(passage))
+    written = await caller.ask(WRITE_SINGLE, PassageInput(sources=_sources([sentence])))
+    question, answer = written.question, written.answer
+    _check(question, answer, sentence)
     hits = await collection.search(Query(text=question, k=FOUND_AMONG))
     is_found = passage.document_id in {hit.passage.document_id for hit in hits}
     _drop_if(not is_found, "search does not find the passage by the question")
     _drop_if(not await _answers(caller, question, answer, [passage]), "the second pass gives another answer")
     return _row(candidate, question, answer)
-
-
-async def _question_of(caller: ModelCaller, passage: Passage) -> tuple[str, str]:
-    """Return a question and its answer from a passage of one sentence.
-
-    Without a usable reply, a sentence that defines the title, as in "X is a …", gives "What is X?".
-    """
-    try:
-        written = await caller.ask(WRITE_SINGLE, PassageInput(sources=_sources([passage])))
-        _check(written.question, written.answer, passage)
-    except (BadReply, _Dropped):
-        defined = re.match(_DEFINES.format(re.escape(passage.title)), passage.text, re.IGNORECASE)
-        if not defined:
-            raise
-        return f"What {defined['verb'].lower()} {defined['name']}?", defined["answer"]
-    return written.question, written.answer
 
 
 def _telling_sentence(passage: Passage) -> str:
@@ -315,7 +273,7 @@ def _telling_sentence(passage: Passage) -> str:
     return best
 
 
-async def _write_multi(candidate: Candidate, caller: ModelCaller, _collection: Collection) -> dict[str, Any]:
+async def _write_multi(candidate: Candidate, caller: ModelCaller, _collection: Collection) -> Row:
     first, second = candidate.passages
     given = LinkedPassagesInput(sources=_sources(candidate.passages), name=candidate.name)
     written = await caller.ask(WRITE_MULTI, given)
@@ -334,10 +292,10 @@ async def _write_multi(candidate: Candidate, caller: ModelCaller, _collection: C
     return {**_row(candidate, question, answer), "decomposition": steps}
 
 
-async def _write_unanswerable(candidate: Candidate, caller: ModelCaller, collection: Collection) -> dict[str, Any]:
+async def _write_unanswerable(candidate: Candidate, caller: ModelCaller, collection: Collection) -> Row:
     written = await caller.ask(WRITE_UNANSWERABLE, PassageInput(sources=_sources(candidate.passages)))
     _check_form(written.question)
-    hits = await collection.search(Query(text=written.question, mode="graph", k=READ_FOR_UNANSWERABLE))
+    hits = await collection.search(Query(text=written.question, mode="graph", k=FOUND_AMONG))
     found = {passage.id: passage for passage in [*candidate.passages, *(hit.passage for hit in hits)]}
     read = await caller.ask(READ, ReadInput(question=written.question, sources=_sources(found.values())))
     _drop_if(read.answerable and read.answer.strip(), "the documents answer it")
@@ -369,7 +327,7 @@ def _check_form(question: str) -> None:
     _drop_if(not _QUESTION.fullmatch(question.strip()), "it is not one question")
 
 
-def _row(candidate: Candidate, question: str, answer: str) -> dict[str, Any]:
+def _row(candidate: Candidate, question: str, answer: str) -> Row:
     mark = sha1(question.encode(), usedforsecurity=False).hexdigest()[:8]
     gold = candidate.passages if answer else ()
     ids = {"gold_ids": [each.id for each in gold], "gold_documents": [each.document_id for each in gold]}

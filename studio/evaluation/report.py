@@ -1,14 +1,9 @@
-"""The report: what was evaluated, the tables, what to read, and how to repeat it, in Markdown and HTML.
-
-matplotlib is imported when the plot is drawn.
-"""
+"""The report: what was evaluated, the tables, what to read, and how to repeat it, in Markdown and HTML."""
 
 import json
-import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +42,7 @@ _STYLE = "\n".join(
         "body{font:15px/1.5 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;color:#222}",
         "table{border-collapse:collapse;margin:1em 0;font-size:13px;font-variant-numeric:tabular-nums}",
         "th,td{padding:.25em .7em;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}",
-        "pre{background:#f5f5f5;padding:.7em;overflow-x:auto}figure{margin:1em 0}svg{max-width:100%;height:auto}",
+        "pre{background:#f5f5f5;padding:.7em;overflow-x:auto}",
         "summary{cursor:pointer;font-weight:600}",
         "blockquote{background:#fff3cd;border:1px solid #e0c36a;margin:1em 0;padding:0 .6em}",
     )
@@ -71,12 +66,11 @@ def cell(metric: str, interval: Interval) -> str:
 
 def retrieval_table(result: Mapping[str, Any]) -> Rows:
     """Search as a table with its header: a mode per line."""
-    rows = [["search", *SEARCH_METRICS, "p50 ms", "p95 ms", "first s", "MiB"]]
+    rows = [["search", *SEARCH_METRICS, "p50 ms", "p95 ms", "first s"]]
     for mode in result["modes"]:
         speed, line = result["speed"][mode], result["summary"]["all"]["systems"][mode]
-        costs = (speed["p50_ms"], speed["p95_ms"], speed["first_seconds"])
-        shown = [*(f"{number:.1f}" for number in costs), f"{speed['memory_mib']:.0f}"]
-        rows.append([mode, *(cell(metric, line[metric]) for metric in SEARCH_METRICS), *shown])
+        costs = (f"{speed[name]:.1f}" for name in ("p50_ms", "p95_ms", "first_seconds"))
+        rows.append([mode, *(cell(metric, line[metric]) for metric in SEARCH_METRICS), *costs])
     return rows
 
 
@@ -86,25 +80,6 @@ def methods_table(result: Mapping[str, Any], metrics: Iterable[str]) -> Rows:
     shown = [metric for metric in metrics if any(line[metric]["n"] for line in lines.values())]
     rows = [["system", *(_heading(metric) for metric in shown)]]
     return rows + [[system, *(cell(metric, line[metric]) for metric in shown)] for system, line in lines.items()]
-
-
-def group_table(groups: Mapping[str, Mapping[str, Any]], by: str, metrics: Sequence[str]) -> Rows:
-    """Return some metrics in each group of questions, a system per line."""
-    rows = [[by, "questions", "system", *map(_heading, metrics)]]
-    for name, group in groups.items():
-        for system, line in group["systems"].items():
-            rows.append([name, str(group["questions"]), system, *(cell(metric, line[metric]) for metric in metrics)])
-    return rows
-
-
-def node_table(nodes: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Rows:
-    """Return cost per question of each node."""
-    rows = [["system", "node", "calls", "prompt tokens", "completion tokens", "model seconds"]]
-    for system, own in nodes.items():
-        for node, means in own.items():
-            tokens = (f"{means['prompt_tokens']:,.0f}", f"{means['completion_tokens']:,.0f}")
-            rows.append([system, node, f"{means['calls']:.2f}", *tokens, f"{means['model_seconds']:.2f}"])
-    return rows
 
 
 def difference_table(differences: Iterable[Difference]) -> Rows:
@@ -144,35 +119,25 @@ def label(report: Mapping[str, Any]) -> str:
 def write_report(folder: Path, report: Mapping[str, Any]) -> None:
     """Write the report as JSON, Markdown and HTML; the page loads nothing from elsewhere. Blocks.
 
-    The chart and the table of all answers are in the HTML page only.
+    The table of all answers is in the HTML page only.
     """
     kind = "simulation" if report.get("simulation") else "partly gold" if report.get("gold") else ""
     title = f"Evaluation ({kind})" if kind else "Evaluation"
-    opening = [f"# {title}", *([f"> {label(report)}"] if kind else []), _about(report)]
-    opening += [f"> Note: {line}" for line in report["warnings"]]
-    rest, chart, answers = list[str](), "", ""
+    blocks = [f"# {title}", *([f"> {label(report)}"] if kind else []), _about(report)]
+    blocks += [f"> Note: {line}" for line in report["warnings"]]
+    answers = ""
     if methods := report.get("methods"):
-        opening += _methods_opening(report["models"], methods)
-        rest += _methods_sections(methods, folder)
-        if methods["summary"]["all"]["questions"]:
-            svg = _draw_costs(methods["summary"]["all"]["systems"], kind)
-            chart = (
-                f"<figure>{svg}<figcaption>F1 against tokens per question: up and left is better.</figcaption></figure>"
-            )
+        blocks += _methods_sections(report["models"], methods, folder)
+        table = _html(markdown_table(_answer_table(methods["answers"])))
         summary = f"All {len(methods['answers']):,} answers with the gold answers"
-        answers = (
-            f"<details><summary>{summary}</summary>{_html(markdown_table(_answer_table(methods['answers'])))}</details>"
-        )
+        answers = f"<details><summary>{summary}</summary>{table}</details>"
     if retrieval := report.get("retrieval"):
-        rest += _search_sections(retrieval)
-    texts = ["\n\n".join(blocks) + "\n" for blocks in (opening, [*rest, *_origin(report)])]
+        blocks += _search_sections(retrieval)
+    text = "\n\n".join([*blocks, *_origin(report)]) + "\n"
     head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
-    body = f"{_html(texts[0])}{chart}{_html(texts[1])}{answers}"
-    write(folder / "report.md", "\n".join(texts))
-    write(
-        folder / "report.html",
-        f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n',
-    )
+    page = f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{_html(text)}{answers}\n</body></html>\n'
+    write(folder / "report.md", text)
+    write(folder / "report.html", page)
     write(folder / REPORT, to_json(report, indent=2).decode() + "\n")
 
 
@@ -192,24 +157,17 @@ def _about(report: Mapping[str, Any]) -> str:
     )
 
 
-def _methods_opening(models: Mapping[str, str], result: Mapping[str, Any]) -> list[str]:
+def _methods_sections(models: Mapping[str, str], result: Mapping[str, Any], out: Path) -> list[str]:
     best, *others = verdict(result) or [""]
     counted = result["summary"]["all"]["questions"]
     played = ", ".join(f"{role}: {name}" for role, name in models.items())
     runs = f"{result['runs']:,} runs, {counted} questions with a run of every system. Models: {played}."
-    return ["## Methods", *([f"> {best}"] if best else []), *others, runs]
-
-
-def _methods_sections(result: Mapping[str, Any], out: Path) -> list[str]:
-    blocks = []
+    blocks = ["## Methods", *([f"> {best}"] if best else []), *others, runs]
     for title, metrics in (("Quality", QUALITY), ("Evidence", EVIDENCE), ("Cost per question", COST)):
         meanings = " ".join(f"{heading}: {meaning}" for heading, meaning in metrics.values())
         blocks += [f"### {title}", markdown_table(methods_table(result, metrics)), meanings]
-    for by, groups in result["summary"]["by"].items():
-        table = group_table(groups, by, ("f1", "em", "refused", "all_shown", "calls"))
-        blocks += [f"### By {by}", markdown_table(table)]
+    blocks += _groups(result["summary"], "By", ("f1", "em", "refused", "all_shown", "calls"))
     blocks += _differences(result["summary"], "Differences")
-    blocks += ["### Cost per question by node", markdown_table(node_table(result["nodes"]))]
     if result["failures"]:
         store = f"SLEUTH_RUNS={shlex.quote(str(out))}"
         commands = "\n".join(f"{store} sleuth runs {command} THREAD" for command in ("show", "history", "export"))
@@ -264,13 +222,24 @@ def _answer_table(answers: Iterable[Mapping[str, Any]]) -> Rows:
 def _search_sections(result: Mapping[str, Any]) -> list[str]:
     about = (
         f"{result['summary']['all']['questions']} questions that name their gold passages; shares in percent. "
-        "“first s” is the first search with all that it loads, MiB the memory of the whole process after the mode's "
-        "searches (modes come one after the other)."
+        "“first s” is the first search with all that it loads."
     )
     blocks = ["## Search", about, markdown_table(retrieval_table(result))]
-    for by, groups in result["summary"]["by"].items():
-        blocks += [f"### Search by {by}", markdown_table(group_table(groups, by, SEARCH_METRICS))]
+    blocks += _groups(result["summary"], "Search by", SEARCH_METRICS)
     return blocks + _differences(result["summary"], "Differences in search")
+
+
+def _groups(summary: Mapping[str, Any], heading: str, metrics: Sequence[str]) -> list[str]:
+    """Return some metrics for each group of questions, a system per line."""
+    blocks = []
+    for by, groups in summary["by"].items():
+        rows = [[by, "questions", "system", *map(_heading, metrics)]]
+        for name, group in groups.items():
+            for system, line in group["systems"].items():
+                cells = (cell(metric, line[metric]) for metric in metrics)
+                rows.append([name, str(group["questions"]), system, *cells])
+        blocks += [f"### {heading} {by}", markdown_table(rows)]
+    return blocks
 
 
 def _differences(summary: Mapping[str, Any], heading: str) -> list[str]:
@@ -329,32 +298,3 @@ def _comparisons(sides: list[dict[str, SystemScores]], metrics: tuple[str, ...],
         for metric in metrics
     ]
     return [each for each in made if each["n"]]
-
-
-def _draw_costs(lines: Mapping[str, Mapping[str, Interval]], label: str) -> str:
-    """Draw the quality of each system against its tokens, as a point with its intervals, with a label above all.
-
-    Returns:
-        The plot as SVG, the same for the same numbers.
-    """
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context({"svg.hashsalt": "sleuth", "svg.fonttype": "none", "font.family": "sans-serif"}):
-        figure = Figure(figsize=(8.0, 4.5), layout="constrained")
-        axes = figure.subplots()
-        points = [(name, line["tokens"], line["f1"]) for name, line in lines.items() if line["f1"]["n"]]
-        for at, (name, tokens, f1) in enumerate(points):
-            x, y = tokens["mean"] or 0, 100 * (f1["mean"] or 0)
-            spread = [[x - (tokens["low"] or 0)], [(tokens["high"] or 0) - x]]
-            height = [[y - 100 * (f1["low"] or 0)], [100 * (f1["high"] or 0) - y]]
-            axes.errorbar(x, y, xerr=spread, yerr=height, fmt="o", capsize=2, color=f"C{at}")
-            place = (6, -11 if at % 2 else 5)
-            axes.annotate(name, (x, y), textcoords="offset points", xytext=place, fontsize=8)
-        axes.set(xlabel="tokens per question (prompt and completion)", ylabel="F1 in percent")
-        axes.set_xlim(left=0)
-        axes.set_title(label, fontsize=9, color="darkred")
-        axes.grid(visible=True, alpha=0.3)
-        written = StringIO()
-        figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
-    return re.sub(r"^.*?(?=<svg)", "", written.getvalue(), flags=re.DOTALL)

@@ -1,11 +1,8 @@
 """Search alone: how much of the gold is among the first passages found, and what a search costs."""
 
 import asyncio
-import resource
-import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +14,6 @@ from sleuth.studio.evaluation.scoring import scores_by, summarise
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search import Mode, Query
-from sleuth.tools.settings import Settings
 from sleuth.tools.types import Hit
 
 DEPTHS = (2, 5, 20)
@@ -26,32 +22,10 @@ COMPARED = ("recall@5", "all@5")
 
 FOUND = "retrieval.jsonl"
 
-PARTS: Mapping[str, Mapping[str, str]] = {"training": {"ranker": "formula"}, "vectors": {"embedder": "none"}}
-"""The parts of graph search that can be left out, by the settings that do it."""
-
-
-SearchSystems = Mapping[str, tuple[Mode, Collection]]
-"""Ways to search by name: a mode over a collection, which may be opened with a part switched off."""
-
-
-@asynccontextmanager
-async def open_search_systems(
-    settings: Settings, collection: Collection, modes: Sequence[Mode], *, ablated: bool
-) -> AsyncIterator[SearchSystems]:
-    """Open the modes; with `ablated` also graph search with each of its parts switched off that is on."""
-    systems: dict[str, tuple[Mode, Collection]] = {mode: (mode, collection) for mode in modes}
-    async with AsyncExitStack() as opened:
-        for part, values in PARTS.items() if ablated else ():
-            less = settings.model_copy(update=values)
-            if less != settings:
-                embedder = None if "embedder" in values else collection.embedder
-                without = await opened.enter_async_context(await Collection.open(less, embedder=embedder))
-                systems[f"graph without {part}"] = ("graph", without)
-        yield systems
-
 
 async def measure_search(
-    systems: SearchSystems,
+    modes: Sequence[Mode],
+    collection: Collection,
     questions: Sequence[GoldQuestion],
     out: Path,
     *,
@@ -60,30 +34,28 @@ async def measure_search(
 ) -> dict[str, Any]:
     """Search for every question that has gold passages, one after the other, and write what is found to the folder.
 
-    The `speed` of a system has the memory of this process, including everything loaded before.
-
     Raises:
         UsageError: no question has gold passages.
     """
     judged = [question for question in questions if question.gold]
     if not judged:
         raise UsageError("Search cannot be judged: none of the questions names its gold_ids.")
-    speed: dict[str, dict[str, float | None]] = {}
+    speed: dict[str, dict[str, float]] = {}
     found: list[dict[str, Any]] = []
-    for name, (mode, collection) in systems.items():
+    for mode in modes:
         first, _ = await _timed_search(collection, mode, "Which index is this?")  # loads what it needs
         taken = []
         for question in judged:
             seconds, hits = await _timed_search(collection, mode, question.question)
             taken.append(1000 * seconds)
             passages, scores = [hit.passage.id for hit in hits], recall(hits, question.gold)
-            found.append({"mode": name, "question": question.key, "passages": passages, "scores": scores})
-            on_progress("searches", len(found), len(judged) * len(systems))
+            found.append({"mode": mode, "question": question.key, "passages": passages, "scores": scores})
+            on_progress("searches", len(found), len(judged) * len(modes))
         p50, p95 = map(float, np.quantile(taken, [0.5, 0.95]))
-        speed[name] = {"first_seconds": first, "p50_ms": p50, "p95_ms": p95, "memory_mib": memory_mib()}
+        speed[mode] = {"first_seconds": first, "p50_ms": p50, "p95_ms": p95}
     await asyncio.to_thread(write_lines, out / FOUND, found)
     summary = summarise(scores_by("mode", found), judged, METRICS, compared=COMPARED, seed=seed)
-    return {"modes": list(systems), "summary": summary, "speed": speed}
+    return {"modes": list(modes), "summary": summary, "speed": speed}
 
 
 async def _timed_search(collection: Collection, mode: Mode, text: str) -> tuple[float, list[Hit]]:
@@ -103,12 +75,3 @@ def recall(hits: Sequence[Hit], gold: Sequence[str]) -> dict[str, float]:
         found[depth] = len(covered & set(gold))
     shares = {f"recall@{depth}": count / len(gold) for depth, count in found.items()}
     return shares | {"all@5": float(found[5] == len(gold))}
-
-
-def memory_mib() -> float:
-    """Return this process's resident memory, or its peak if the system does not provide the current value."""
-    status = Path("/proc/self/statm")
-    if status.exists():
-        return int(status.read_text().split()[1]) * resource.getpagesize() / 2**20
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20

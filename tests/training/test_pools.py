@@ -1,9 +1,7 @@
 from pathlib import Path
 
-import pytest
 from json_lines import write_rows
 
-from sleuth.tools.errors import UsageError
 from training.pools import pools, read_training
 
 FERRY = {"title": "Ferry", "text": "The ferry was built for Oda Brask.", "is_supporting": True}
@@ -35,10 +33,3 @@ def test_pools_are_what_search_finds_with_the_gold_marked(tmp_path: Path) -> Non
     (pool,), names = pools(passages, questions)
     assert pool.rows.shape == (len(pool.ids), len(names))
     assert {id_ for id_, gold in zip(pool.ids, pool.gold, strict=True) if gold} == questions[0].gold
-
-
-def test_a_broken_line_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"train\.jsonl, line 2 cannot be used"):
-        read_training([write_rows(tmp_path / "train.jsonl", line("1", FERRY), {"question": "?"})])
-    with pytest.raises(UsageError, match="cannot be read"):
-        read_training([tmp_path / "none.jsonl"])

@@ -12,7 +12,7 @@ from json_lines import write_rows
 
 from sleuth.agents import roles
 from sleuth.agents.role import Role
-from sleuth.tools.errors import UnknownName, UsageError
+from sleuth.tools.errors import UnknownName
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.types import Hit, Passage
 from training.roles.data.examples import (
@@ -66,11 +66,6 @@ def test_files_become_one_corpus_and_questions_with_their_gold(known: TrainingSe
     assert many["gold_ids"] == ["p1", "p2"]
     assert [step["gold_id"] for step in many["decomposition"]] == ["p1", "p2"]
     assert (one["set"], one["gold_ids"]) == ("one/dev", ["p2"])
-
-
-def test_a_line_that_is_no_question_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"train\.jsonl, line 1 cannot be used"):
-        read([write_rows(tmp_path / "train.jsonl", {"id": "1", "question": "?"})])
 
 
 def by_prompt(examples: list[Example]) -> dict[str, list[Any]]:

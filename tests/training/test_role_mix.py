@@ -63,8 +63,9 @@ def test_files_are_mixed_into_one(tmp_path: Path) -> None:
     main(files, out=tmp_path / "mixed.jsonl", tokens=1e6)
     assert sorted(int(each.messages[0]["content"]) for each in lines(tmp_path / "mixed.jsonl", Example)) == [0, 1, 2, 3]
     files[0].write_text('{"question": 1}\n')
-    with pytest.raises(UsageError, match=r"a\.jsonl, line 1 cannot be used"):
-        main(files, out=tmp_path / "mixed.jsonl", tokens=1e6)
+    for named, message in ((files, r"a\.jsonl, line 1 cannot be used"), ([tmp_path / "none.jsonl"], "cannot be read")):
+        with pytest.raises(UsageError, match=message):
+            main(named, out=tmp_path / "mixed.jsonl", tokens=1e6)
 
 
 def test_readers_learn_quotes_only_for_yes_and_no_without_quotes(tmp_path: Path) -> None:

@@ -34,8 +34,7 @@ def _in_words(report: dict[str, Any], out: Path) -> str:
     low, high = report["interval"]
     measured = f"{report['right']} right and {report['wrong']} wrong answers of {report['model']}"
     area = f"area under the ROC curve {report['auroc']:.3f} (95 % interval {low:.3f} to {high:.3f}; chance: 0.5)"
-    chosen = next(each for each in report["curve"] if each["threshold"] == report["best"])
-    below = f"{chosen['right_kept']:.0%} of the right and {chosen['wrong_kept']:.0%} of the wrong answers"
+    below = f"{report['right_kept']:.0%} of the right and {report['wrong_kept']:.0%} of the wrong answers"
     if report["threshold"]:
         outcome = f"Threshold {report['threshold']['value']:.3f} is stored for this model; {below} are below it."
     else:

@@ -119,9 +119,7 @@ async def evaluate_command(
         str, typer.Option(help="Search modes to evaluate: keyword,dense,hybrid,graph,knowledge-graph.")
     ] = "",
     out: Annotated[Path | None, typer.Option(help="Output folder. Rerun the same command to resume.")] = None,
-    ablations: Annotated[
-        str, typer.Option(help="Methods (or `graph` for graph search) to ablate, one part at a time.")
-    ] = "",
+    ablations: Annotated[str, typer.Option(help="Methods to ablate, one part at a time.")] = "",
     ladder: Annotated[
         str, typer.Option(help="Evaluate cumulative ablation stages of these methods (hybrid-rag only).")
     ] = "",
@@ -171,17 +169,15 @@ async def evaluate_command(
         return
     settings = options.settings_with(ray=ray)
     profiles: tuple[Profile, ...] = ("default", "paper") if profile == "both" else (profile or settings.profile,)
-    graph_parts = "graph" in _names(ablations)
     chosen = list(METHODS) if methods.strip() == "all" else _names(methods)
     wanted = Evaluation(
         paths=tuple(questions or ()),
         out=out or Path(),
-        modes=tuple(find_mode(name) for name in _names(f"{retrieval},graph" if graph_parts else retrieval)),
-        graph_parts=graph_parts,
+        modes=tuple(find_mode(name) for name in _names(retrieval)),
         systems=tuple(
             systems(
                 chosen,
-                ablations=[name for name in _names(ablations) if name != "graph"],
+                ablations=_names(ablations),
                 ladders=_names(ladder),
                 profiles=profiles,
                 values=options.parse_pairs(set_),

@@ -1,18 +1,13 @@
 """Assistants: the chat and each method, with default settings. A run passes other settings as its `context`."""
 
-import asyncio
-from functools import cache
 from typing import Any
 from uuid import UUID, uuid5
 
 from fastapi import APIRouter
-from pydantic import TypeAdapter, create_model
 
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.registry import METHODS, OTHERS
-from sleuth.graphs.runs.execution import uncheckpointed
 from sleuth.studio.server.langgraph_api.forms import AssistantSearch, JsonRoute
-from sleuth.studio.server.schemas.runs import BudgetForm
 from sleuth.tools.errors import UnknownName
 
 router = APIRouter(prefix="/assistants", route_class=JsonRoute)
@@ -70,23 +65,3 @@ def search(form: AssistantSearch) -> list[dict[str, Any]]:
 def get(assistant: str) -> dict[str, Any]:
     """Return an assistant."""
     return _view(find_graph(assistant))
-
-
-@router.get("/{assistant}/schemas")
-async def get_schemas(assistant: str) -> dict[str, Any]:
-    """Return the JSON schemas of an assistant's input, state and settings."""
-    return await asyncio.to_thread(_schemas, find_graph(assistant).name)
-
-
-@cache
-def _schemas(name: str) -> dict[str, Any]:
-    graph, kind = uncheckpointed(name), GRAPHS[name]
-    context = create_model("Settings", __base__=(BudgetForm, kind.settings)).model_json_schema()
-    return {
-        "graph_id": name,
-        "input_schema": graph.get_input_jsonschema(),
-        "output_schema": graph.get_output_jsonschema(),
-        "state_schema": TypeAdapter(kind.state).json_schema(),
-        "config_schema": {},
-        "context_schema": context,
-    }

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.method import describe_errors
@@ -36,42 +36,47 @@ _INTERNAL = {"thread_id", "run_id", "checkpoint_id", "checkpoint_ns", "assistant
 Mode = Literal["values", "updates", "messages-tuple", "custom"]
 
 
-def _refuse(value: object) -> None:
-    """Raise ValueError for a field that LangGraph Server has and sleuth lacks."""
-    if value is not None:
-        raise ValueError("sleuth does not support this field, leave it out")
+UNSUPPORTED = {
+    *("webhook", "after_seconds", "interrupt_before", "interrupt_after", "update", "goto", "supersteps", "ttl"),
+    *("select", "name", "ids", "values", "extract", "sort_by", "sort_order"),
+}
+"""Fields that LangGraph Server has and sleuth lacks."""
 
 
-Unsupported = Annotated[None, BeforeValidator(_refuse)]
+class LangGraphForm(BaseModel):
+    """A body of LangGraph's API; fields that are `UNSUPPORTED` are refused."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse(cls, given: Any) -> Any:  # noqa: ANN401 - JSON
+        found = given.items() if isinstance(given, dict) else ()
+        if wrong := [name for name, value in found if name in UNSUPPORTED and value is not None]:
+            raise ValueError(f"sleuth does not support the field {wrong[0]}, leave it out")
+        return given
 
 
-class ListForm(BaseModel):
+class ListForm(LangGraphForm):
     """A part of a list."""
 
     limit: int = Field(default=10, ge=1, le=1000)
     offset: int = Field(default=0, ge=0)
-    select: Unsupported = None
 
 
 class AssistantSearch(ListForm):
     """Conditions on assistants."""
 
     graph_id: str | None = None
-    name: Unsupported = None
-    metadata: Unsupported = None
 
 
-class ThreadForm(BaseModel):
+class ThreadForm(LangGraphForm):
     """A thread without a run."""
 
     thread_id: str | None = Field(default=None, pattern=NAME)
     metadata: Storable = Field(default_factory=dict)
     if_exists: Literal["raise", "do_nothing"] = "raise"
-    supersteps: Unsupported = None
-    ttl: Unsupported = None
 
 
-class ThreadPatch(BaseModel):
+class ThreadPatch(LangGraphForm):
     """Metadata that is merged into that of a thread."""
 
     metadata: Storable = Field(default_factory=dict)
@@ -82,11 +87,6 @@ class ThreadSearch(ListForm):
 
     metadata: dict[str, Any] | None = None
     status: Literal["idle", "busy", "interrupted", "error"] | None = None
-    ids: Unsupported = None
-    values: Unsupported = None
-    extract: Unsupported = None
-    sort_by: Unsupported = None
-    sort_order: Unsupported = None
 
 
 class CheckpointForm(BaseModel):
@@ -96,7 +96,7 @@ class CheckpointForm(BaseModel):
     checkpoint_ns: Literal[""] = ""
 
 
-class HistoryForm(BaseModel):
+class HistoryForm(LangGraphForm):
     """Which states of a thread: those before a checkpoint, by default the latest."""
 
     limit: int = Field(default=10, ge=1, le=1000)
@@ -105,7 +105,7 @@ class HistoryForm(BaseModel):
     metadata: dict[str, Any] | None = None
 
 
-class PlaceForm(BaseModel):
+class PlaceForm(LangGraphForm):
     """A place in a thread's history, in either of two fields."""
 
     checkpoint: CheckpointForm | None = None
@@ -117,19 +117,10 @@ class PlaceForm(BaseModel):
         return (self.checkpoint and self.checkpoint.checkpoint_id) or self.checkpoint_id or ""
 
 
-class StateUpdateForm(PlaceForm):
-    """Changed fields of a state; the change is a branch of its checkpoint."""
-
-    values: Storable | None = None
-    as_node: str | None = None
-
-
-class CommandForm(BaseModel):
+class CommandForm(LangGraphForm):
     """A reply to an interrupt."""
 
     resume: Any = None
-    update: Unsupported = None
-    goto: Unsupported = None
 
 
 class AssistantRunForm(PlaceForm):
@@ -146,10 +137,6 @@ class AssistantRunForm(PlaceForm):
     on_disconnect: Literal["cancel", "continue"] = "continue"
     multitask_strategy: Literal["reject", "interrupt"] = "reject"
     if_not_exists: Literal["create", "reject"] = "reject"
-    webhook: Unsupported = None
-    after_seconds: Unsupported = None
-    interrupt_before: Unsupported = None
-    interrupt_after: Unsupported = None
 
     @property
     def is_reply(self) -> bool:

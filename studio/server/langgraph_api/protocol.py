@@ -18,8 +18,8 @@ from starlette.responses import Response
 
 from sleuth.agents.llm.token_stream import MessageEvents
 from sleuth.graphs.persistence.threads import Thread
-from sleuth.studio.server.langgraph_api.forms import AssistantRunForm, CommandForm, JsonRoute, Unsupported
-from sleuth.studio.server.langgraph_api.runs import Part, RunStream, runs_of, start_run
+from sleuth.studio.server.langgraph_api.forms import AssistantRunForm, CommandForm, JsonRoute
+from sleuth.studio.server.langgraph_api.runs import Part, RunStream, start_run, starts_of
 from sleuth.studio.server.langgraph_api.threads import respond
 from sleuth.studio.server.state import Access, AccessDep, ThreadDep
 from sleuth.tools.errors import SleuthError, UsageError
@@ -46,8 +46,6 @@ class Parameters(AssistantRunForm, InterruptReply):
     assistant_id: str = ""
     multitask_strategy: Literal["reject", "interrupt"] = "interrupt"
     responses: list[InterruptReply] = Field(default=[], max_length=1)
-    update: Unsupported = None
-    goto: Unsupported = None
 
 
 class Command(BaseModel):
@@ -123,9 +121,11 @@ class ThreadEvents:
     async def follow(self) -> AsyncGenerator[dict[str, Any]]:
         """Yield the events of the latest run and of all that follow, until the server shuts down."""
         thread = self._thread
-        latest = (await runs_of(self._access, thread))[:1]
-        after = latest[0].after if latest else 0
-        while not self._access.server.run_worker.is_closing:
+        *earlier, after = await starts_of(self._access, thread)
+        worker, log = self._access.server.run_worker, self._access.server.log
+        if earlier and not await worker.is_running(thread.id) and await log.last(thread.id) == after:
+            after = earlier[-1]
+        while not worker.is_closing:
             has_deltas = self._form.has_root and "messages" in self._form.channels
             run = RunStream(access=self._access, thread=thread, after=after, modes=_MODES, with_deltas=has_deltas)
             self._seq = after * _SEQUENCE

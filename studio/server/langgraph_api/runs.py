@@ -1,4 +1,4 @@
-"""Runs: start, stream, wait, join, list and cancel them. Runs continue without a client unless it asks otherwise.
+"""Runs: start, stream, join and cancel them. Runs continue without a client unless it asks otherwise.
 
 The event log of a run is the only source of its streams, so that a client that joins later, or reconnects with
 `Last-Event-ID`, gets the same parts. States are read from the checkpoints: a step that starts names the checkpoint
@@ -20,7 +20,7 @@ from starlette.responses import Response, StreamingResponse
 from sleuth.agents.llm.token_stream import AnswerText
 from sleuth.graphs.chat.messages import reply_id_to
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.persistence.threads import NAME, Thread, ThreadState
+from sleuth.graphs.persistence.threads import NAME, Thread
 from sleuth.graphs.registry import CHAT, configure, runnable, without_replies
 from sleuth.graphs.runs.execution import checkpoint_id_of
 from sleuth.graphs.runs.history import fork_run
@@ -32,7 +32,6 @@ from sleuth.studio.server.langgraph_api.threads import (
     interrupts_view,
     is_empty,
     messages_in,
-    respond,
     values_of,
 )
 from sleuth.studio.server.runs.event_log import Event
@@ -43,27 +42,9 @@ from sleuth.tools.errors import RunError, UnknownName, UsageError
 router = APIRouter(route_class=JsonRoute)
 
 RUNS_PATH = "/threads/{thread}/runs"
-EVENTS = "text/event-stream"
 
-
-RunStatus = Literal["pending", "running", "error", "success", "interrupted"]
-
-_STATUS: dict[str, RunStatus] = {"answer": "success", "error": "error", "stopped": "interrupted"}
-
-_WITHOUT_END: dict[ThreadState, RunStatus] = {"done": "success", "waiting": "success", "failed": "error"}
-"""The status of a run without a last event: it repeated an answer, or an older release ran it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Run:
-    """A run as LangGraph counts them: a piece of a thread's event log, up to an answer, an error or a stop.
-
-    `after` is the number of the event before its first one.
-    """
-
-    id: str
-    after: int
-    status: RunStatus
+_ENDS = ("answer", "error", "stopped")
+"""The events that end a run."""
 
 
 def run_id_of(thread: str, after: int) -> str:
@@ -71,16 +52,13 @@ def run_id_of(thread: str, after: int) -> str:
     return f"{str(uuid5(NAMESPACE_OID, thread))[:-8]}{after:08x}"
 
 
-async def runs_of(access: Access, thread: Thread, *, with_empty: bool = False) -> list[Run]:
-    """Return the runs of a thread, the latest first; with `with_empty` also one that only repeated an answer."""
+async def starts_of(access: Access, thread: Thread) -> list[int]:
+    """Return the number of the event before each run of a thread, whose last run may have no events yet.
+
+    A run, as LangGraph counts them, is a piece of the event log up to an answer, an error or a stop.
+    """
     stored = await access.server.log.after(thread.id, 0)
-    is_active = await access.server.run_worker.is_running(thread.id)
-    last: RunStatus = "running" if is_active else _WITHOUT_END.get(thread.state, "interrupted")
-    ends = [event for event in stored if event.name in _STATUS]
-    begins, states = [0, *(event.id for event in ends)], [*(_STATUS[event.name] for event in ends), last]
-    runs = [Run(id=run_id_of(thread.id, at), after=at, status=state) for at, state in zip(begins, states, strict=True)]
-    has_no_events = stored[-1:] == ends[-1:]
-    return runs[-2 if has_no_events and not (is_active or with_empty) else -1 :: -1]
+    return [0, *(event.id for event in stored if event.name in _ENDS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +166,7 @@ class RunStream:
                 parts = self._wanted(await self._encode(event))
                 for at, part in enumerate(parts, start=1):
                     yield Part(part.event, part.data, event.id if at == len(parts) else 0)
-                if event.name in _STATUS:
+                if event.name in _ENDS:
                     return
         if (await self.access.thread(self.public_id)).state in ("done", "waiting"):  # it only repeated an answer
             for part in self._wanted(await self._end("", is_stopped=False)):
@@ -361,24 +339,39 @@ def _question(form: AssistantRunForm, method: str) -> tuple[str, str]:
     return str(found[0].text), id if re.fullmatch(NAME, id) else ""
 
 
-async def _run(access: Access, thread: Thread, id: str) -> Run:
-    """Return a run of a thread; raise UnknownName if it does not exist."""
-    found = await runs_of(access, thread, with_empty=True)
-    if id not in (known := {run.id: run for run in found}):
-        raise UnknownName("run", id, [], "`runs.list` returns the runs of a thread.")
-    return known[id]
-
-
 async def _stream(access: Access, thread: Thread, run: str, modes: set[str]) -> RunStream:
-    return RunStream(access=access, thread=thread, after=(await _run(access, thread, run)).after, modes=modes)
+    """Return the stream of a run; raise UnknownName if it does not exist."""
+    for after in await starts_of(access, thread):
+        if run_id_of(thread.id, after) == run:
+            return RunStream(access=access, thread=thread, after=after, modes=modes)
+    raise UnknownName("run", run, [], "The first event of a stream, and the header Content-Location, name the run.")
 
 
-def _reply(
-    stream: RunStream, chunks: AsyncIterator[str], *, end: Literal["stream", "join"], cancel: bool = False
+def _as_events(stream: RunStream, *, last_event: int = 0, cancel: bool) -> StreamingResponse:
+    """Return the parts of a run as server-sent events."""
+    chunks = (part.encode() async for part in stream.parts(last_event))
+    return _response(stream, chunks, end="stream", cancel=cancel, media_type="text/event-stream")
+
+
+def _as_values(stream: RunStream, *, cancel: bool = False) -> StreamingResponse:
+    """Return the last values of a run as JSON, with white space before them until it has ended."""
+
+    async def values() -> AsyncIterator[str]:
+        stream.with_deltas = False
+        async for _ in stream.parts():
+            pass
+        last = {"__error__": stream.failure} if stream.failure else dict(stream.values)
+        yield to_json({**last, **({"__interrupt__": stream.interrupts} if stream.interrupts else {})}).decode()
+
+    return _response(stream, values(), end="join", cancel=cancel, media_type="application/json", filler="\n")
+
+
+def _response(
+    stream: RunStream, chunks: AsyncIterator[str], *, end: str, cancel: bool, media_type: str, **options: str
 ) -> StreamingResponse:
-    """Return a response that lasts as long as a run: server-sent events, or JSON after white space.
+    """Return a response that lasts as long as a run; closing the connection stops the run with `cancel`.
 
-    Closing the connection stops the run with `cancel`. The headers name the run; paths are relative to the API.
+    The headers name the run; paths are relative to the API.
     """
 
     def close() -> None:
@@ -387,24 +380,8 @@ def _reply(
 
     path = f"/threads/{stream.public_id}/runs/{stream.run}"
     headers = {"Content-Location": path, "Location": f"{path}/{end}", "Cache-Control": "no-store"}
-    if end == "stream":
-        return StreamingResponse(with_keep_alive(chunks, on_close=close), media_type=EVENTS, headers=headers)
-    body = with_keep_alive(chunks, on_close=close, filler="\n")
-    return StreamingResponse(body, media_type="application/json", headers=headers)
-
-
-def _as_events(stream: RunStream, *, last_event: int = 0, cancel: bool) -> StreamingResponse:
-    chunks = (part.encode() async for part in stream.parts(last_event))
-    return _reply(stream, chunks, end="stream", cancel=cancel)
-
-
-async def _last_values(stream: RunStream) -> AsyncIterator[str]:
-    """Yield the last values of a run once it has ended."""
-    stream.with_deltas = False
-    async for _ in stream.parts():
-        pass
-    values = {"__error__": stream.failure} if stream.failure else dict(stream.values)
-    yield to_json({**values, **({"__interrupt__": stream.interrupts} if stream.interrupts else {})}).decode()
+    body = with_keep_alive(chunks, on_close=close, **options)
+    return StreamingResponse(body, media_type=media_type, headers=headers)
 
 
 @router.post(f"{RUNS_PATH}/stream")
@@ -418,42 +395,13 @@ async def stream_run(form: AssistantRunForm, access: AccessDep, thread: str | No
 @router.post("/runs/wait")
 async def wait(form: AssistantRunForm, access: AccessDep, thread: str | None = None) -> Response:
     """Start a run and return its last values."""
-    stream = await start_run(access, form, thread)
-    return _reply(stream, _last_values(stream), end="join", cancel=form.on_disconnect == "cancel")
-
-
-@router.post(RUNS_PATH)
-async def create(thread: str, form: AssistantRunForm, access: AccessDep) -> Response:
-    """Start a run in the background."""
-    stream = await start_run(access, form, thread)
-    run = await _run(access, stream.thread, stream.run)
-    path = f"/threads/{stream.public_id}/runs/{stream.run}"
-    return respond(_view(access, stream.thread, run), headers={"Content-Location": path})
-
-
-@router.get(RUNS_PATH)
-async def list_runs(
-    thread: ThreadDep,
-    access: AccessDep,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 10,
-    offset: Annotated[int, Query(ge=0)] = 0,
-) -> Response:
-    """Return the runs of a thread, the latest first."""
-    found = await runs_of(access, thread)
-    return respond([_view(access, thread, run) for run in found[offset : offset + limit]])
-
-
-@router.get(f"{RUNS_PATH}/{{run}}")
-async def get(thread: ThreadDep, run: str, access: AccessDep) -> Response:
-    """Return a run."""
-    return respond(_view(access, thread, await _run(access, thread, run)))
+    return _as_values(await start_run(access, form, thread), cancel=form.on_disconnect == "cancel")
 
 
 @router.get(f"{RUNS_PATH}/{{run}}/join")
 async def join(thread: ThreadDep, run: str, access: AccessDep) -> Response:
     """Wait for the end of a run and return its last values."""
-    stream = await _stream(access, thread, run, {"values"})
-    return _reply(stream, _last_values(stream), end="join")
+    return _as_values(await _stream(access, thread, run, {"values"}))
 
 
 @router.get(f"{RUNS_PATH}/{{run}}/stream")
@@ -486,22 +434,7 @@ async def cancel(
     """Stop a run; its thread keeps the finished steps."""
     if action == "rollback":
         raise UsageError("action=rollback is not supported: use interrupt, and branch from an earlier checkpoint.")
-    found = await _run(access, thread, run)
-    if found.status == "running":
+    stream, starts = await _stream(access, thread, run, set()), await starts_of(access, thread)
+    if stream.after == starts[-1] and await access.server.run_worker.is_running(thread.id):
         await access.server.run_worker.stop(thread.id)
     return Response(status_code=204 if wait else 202)
-
-
-def _view(access: Access, thread: Thread, run: Run) -> dict[str, Any]:
-    """Return a run; the event log has no times, so they are those of its thread."""
-    return {
-        "run_id": run.id,
-        "thread_id": access.public_id(thread.id),
-        "assistant_id": assistant_id_of(thread.method),
-        "created_at": thread.created_at,
-        "updated_at": thread.updated_at,
-        "status": run.status,
-        "metadata": {},
-        "kwargs": {},
-        "multitask_strategy": "reject",
-    }

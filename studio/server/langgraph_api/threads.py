@@ -16,19 +16,17 @@ from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.threads import RunFilter, StoredOptions, Thread, ThreadState, Turn
 from sleuth.graphs.registry import CHAT
 from sleuth.graphs.runs.execution import now
-from sleuth.graphs.runs.history import fork_run
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of
 from sleuth.studio.server.langgraph_api.forms import (
     HistoryForm,
     JsonRoute,
     PlaceForm,
-    StateUpdateForm,
     ThreadForm,
     ThreadPatch,
     ThreadSearch,
 )
 from sleuth.studio.server.state import Access, AccessDep, ThreadDep
-from sleuth.tools.errors import RunError, UsageError
+from sleuth.tools.errors import RunError
 
 router = APIRouter(prefix="/threads", route_class=JsonRoute)
 
@@ -201,24 +199,6 @@ async def get_state(thread: ThreadDep, access: AccessDep, checkpoint: str | None
 async def get_state_of(thread: ThreadDep, form: PlaceForm, access: AccessDep) -> Response:
     """Return the state of a checkpoint."""
     return await get_state(thread, access, form.place)
-
-
-@router.post("/{thread}/state")
-async def update_state(thread: ThreadDep, form: StateUpdateForm, access: AccessDep) -> Response:
-    """Branch a thread with a changed state; the next run continues the branch."""
-    await access.server.run_worker.require_idle(thread.id)
-    at = (await access.runs.state(thread, form.place)).config["configurable"].get("checkpoint_id")
-    if at is None:
-        raise UsageError(f"Thread {access.public_id(thread.id)} has no state yet: start a run first.")
-    changes = form.values or {}
-    if "messages" in changes:
-        try:
-            changes = {**changes, "messages": messages_in(changes["messages"])}
-        except UNREADABLE as error:
-            raise UsageError(f"`messages` cannot be read: {error}.") from None
-    made = await fork_run(access.runs, thread.id, at=str(at), changes=changes, as_node=form.as_node)
-    place_made = {"thread_id": access.public_id(thread.id), "checkpoint_ns": "", "checkpoint_id": made["checkpoint"]}
-    return respond({"checkpoint": place_made, "checkpoint_id": made["checkpoint"]})
 
 
 UNREADABLE = (ValueError, NotImplementedError, TypeError, KeyError, AttributeError)

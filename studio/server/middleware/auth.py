@@ -51,9 +51,7 @@ class Keys:
         self._fixed = parse_keys(given.split(","), HINT)
         self._file = settings.api_keys_file
         self._version = _version(self._file)
-        self._keys = self._fixed | self._from_file()
-        if settings.has_keys and not self._keys:
-            raise UsageError(f"There is no API key. {FILE_HINT if self._file else HINT}")
+        self._keys = self._read() if settings.has_keys else {}
 
     def __bool__(self) -> bool:
         return bool(self._keys)
@@ -73,24 +71,23 @@ class Keys:
             return
         self._version = version
         try:
-            keys = self._fixed | self._from_file()
+            self._keys = self._read()
         except UsageError as error:
             _log.error("the keys of before stay valid: %s", error)
-            return
-        if not keys:
-            _log.error("the keys of before stay valid: SLEUTH_API_KEYS_FILE has none")
-            return
-        self._keys = keys
-        _log.info("API keys were read again", extra={"about": {"keys": len(keys)}})
+        else:
+            _log.info("API keys were read again", extra={"about": {"keys": len(self._keys)}})
 
-    def _from_file(self) -> dict[bytes, str]:
-        if self._file is None:
-            return {}
+    def _read(self) -> dict[bytes, str]:
+        """Return all keys; raise UsageError if there are none, or the file cannot be used."""
+        lines: list[str] = []
         try:
-            lines = self._file.read_text(encoding="utf-8").splitlines()
+            lines = self._file.read_text(encoding="utf-8").splitlines() if self._file else []
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"SLEUTH_API_KEYS_FILE cannot be read: {error}.") from error
-        return parse_keys([line for line in lines if not line.lstrip().startswith("#")], FILE_HINT)
+        keys = self._fixed | parse_keys([line for line in lines if not line.lstrip().startswith("#")], FILE_HINT)
+        if not keys:
+            raise UsageError(f"There is no API key. {FILE_HINT if self._file else HINT}")
+        return keys
 
 
 def parse_keys(pairs: list[str], hint: str = HINT) -> dict[bytes, str]:

@@ -37,8 +37,10 @@ router = APIRouter(prefix="/v1", tags=["chat"])
 CLIENT_CLOSED_REQUEST = 499
 """Status for the log only: the client has closed the connection."""
 
-REPLIES: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
+LOOK_SECONDS = 1.0
+"""Seconds between two looks whether the client has closed the connection."""
 
+REPLIES: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 
 INTERRUPTED = "The server is shutting down. The run is resumed at its next start."
 
@@ -345,19 +347,15 @@ async def _unless_closed(
     """Return the reply, unless the client closes the connection first."""
     async with aclosing(events):
         answer = asyncio.create_task(read_answer(events))
-        disconnect = asyncio.create_task(_wait_for_disconnect(request))
         try:
-            await asyncio.wait({answer, disconnect}, return_when=asyncio.FIRST_COMPLETED)
-            return whole(*answer.result()) if answer.done() else Response(status_code=CLIENT_CLOSED_REQUEST)
+            while not answer.done():
+                if await request.is_disconnected():
+                    return Response(status_code=CLIENT_CLOSED_REQUEST)
+                await asyncio.wait({answer}, timeout=LOOK_SECONDS)
+            return whole(*answer.result())
         except RunFailed as failed:
             return respond(failed.status, str(failed), kind=failed.kind)
         finally:
             cancel()
-            for task in (answer, disconnect):
-                task.cancel()
-            await asyncio.wait({answer, disconnect})
-
-
-async def _wait_for_disconnect(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
+            answer.cancel()
+            await asyncio.wait({answer})

@@ -334,23 +334,20 @@ class RunWorker:
 
     async def _run_to_end(self, job: _Job) -> None:
         """Run a job and publish its last event: an answer, an error or a stop."""
-        interrupted = False
         try:
-            (ended,) = await asyncio.gather(self._run(job), return_exceptions=True)
-            if isinstance(ended, GraphDrained):
-                interrupted = True
-            elif isinstance(ended, BaseException):
-                await self._fail(job, ended)
+            await self._run(job)
+        except GraphDrained:
+            return
         except asyncio.CancelledError:
-            if job.stopping:
-                await retry_until_stored(lambda: job.runs.mark_stopped(job.thread), f"The stop of run {job.thread}")
-                await self._append(job, "stopped", {}, key=f"stopped {uuid4().hex}")
-            elif self.is_closing:
-                interrupted = True
-            else:  # the thread lock is lost
+            if not job.stopping and self.is_closing:
+                return
+            if not job.stopping:  # the thread lock is lost
                 raise
-        if not interrupted:
-            await retry_until_stored(lambda: self._queue.remove(job.thread, job.token), f"The end of run {job.thread}")
+            await retry_until_stored(lambda: job.runs.mark_stopped(job.thread), f"The stop of run {job.thread}")
+            await self._append(job, "stopped", {}, key=f"stopped {uuid4().hex}")
+        except Exception as error:  # noqa: BLE001 - it is logged, and ends the run
+            await self._fail(job, error)
+        await retry_until_stored(lambda: self._queue.remove(job.thread, job.token), f"The end of run {job.thread}")
 
     async def _run(self, job: _Job) -> None:
         """Run a job with metrics and quota."""

@@ -24,32 +24,16 @@ def without_times(value: Any) -> Any:
 @pytest.mark.faults
 async def test_evaluation_on_a_cluster_gives_the_same_numbers(tmp_path: Path, postgres_url: str) -> None:
     corpus = [{"id": id, "title": id.title(), "text": text} for id, text in BRIDGES.items()]
-    questions = [
-        {
-            "id": f"q{at}",
-            "question": f"Who designed the Hollin Bridge {at}?",
-            "answer": f"Ilse Corrodane {at}",
-            "gold_ids": [f"bridge{at}"],
-        }
-        for at in range(8)
-    ]
+    asked_of = [(f"Who designed the Hollin Bridge {at}?", f"Ilse Corrodane {at}", f"bridge{at}") for at in range(8)]
+    questions = [{"question": asked, "answer": answer, "gold_ids": [gold]} for asked, answer, gold in asked_of]
     asked = str(write_questions(tmp_path, *questions))
     with database(postgres_url) as url, ray_cluster() as cluster:
         own = {"SLEUTH_HOME": str(tmp_path / "home"), "SLEUTH_EMBEDDER": "none", "SLEUTH_DATABASE_URL": url}
         own |= cluster.environment
         done = await sleuth("ingest", str(write_rows(tmp_path / "corpus.jsonl", *corpus)), **own)
         assert done.status == 0, done.err
-        options = [
-            "--methods",
-            "plain-rag,par-rag",
-            "--set",
-            "mode=keyword",
-            "--simulate",
-            "reader=0.5",
-            "--seed",
-            "3",
-            "--json",
-        ]
+        options = ["--methods", "plain-rag,par-rag", "--set", "mode=keyword"]
+        options += ["--simulate", "reader=0.5", "--seed", "3", "--json"]
         found = []
         for more in [], ["--ray", cluster.address]:
             out = tmp_path / f"out{len(found)}"

@@ -63,24 +63,6 @@ async def test_deltas_arrive_within_their_step_without_id_and_once(client: httpx
     assert [id for id, _, _ in kept] == [1, 2, 3, 4, 5]
 
 
-async def test_text_before_a_stop_is_reset_when_the_run_is_resumed(client: httpx.AsyncClient, oracle: Oracle) -> None:
-    thread = await begin(client)
-    await oracle.asked.wait()
-    await client.post(f"/v1/runs/{thread}/stop")
-    before = await told(client, thread)
-    oracle.asked.clear()
-    await client.post(f"/v1/runs/{thread}/resume")
-    after = await follow(client, thread, oracle, before[-1][0])
-    first, second = oracle.requests
-    assert first.call_id == second.call_id
-    said = [(name, data) for _, name, data in after if name in ("delta", "reset")]
-    assert {data["call"] for _, data in said} == {first.call_id}
-    assert said[0][0] == "reset"
-    last = max(at for at, (name, _) in enumerate(said) if name == "reset")
-    assert json.loads("".join(data["text"] for _, data in said[last + 1 :])) == READING
-    assert [data["node"] for _, name, data in before + after if name == "step"] == STEPS
-
-
 class Hearing(Reader):
     """Listener that joins deltas: `words` is the text of each call, `resets` are the calls that were reset."""
 

@@ -15,7 +15,7 @@ from sleuth.graphs.core.context import Budget
 from sleuth.studio.evaluation.data import read_questions
 from sleuth.studio.evaluation.question_maker import (
     Kind,
-    Made,
+    Row,
     WrittenQuestions,
     make_questions,
     plan_questions,
@@ -73,12 +73,12 @@ async def library(settings: Settings) -> AsyncIterator[Collection]:
         yield opened
 
 
-async def make(library: Collection, model: Replying, out: Path, counts: Mapping[Kind, int]) -> list[Made]:
+async def make(library: Collection, model: Replying, out: Path, counts: Mapping[Kind, int]) -> list[Row]:
     return [made async for made in make_questions(library, model, WrittenQuestions(out), counts, concurrency=1)]
 
 
-def reasons(made: list[Made]) -> set[str]:
-    return {each.reason for each in made if each.row is None}
+def reasons(made: list[Row]) -> set[str]:
+    return {each["reason"] for each in made if "reason" in each}
 
 
 async def test_questions_of_each_kind_are_written_for_eval(library: Collection, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ async def test_rerun_continues_after_a_kill(library: Collection, tmp_path: Path,
 async def test_same_question_is_kept_once(library: Collection, tmp_path: Path) -> None:
     await library.put([entry("copy", LIGHT + " Again.", title="Copy")])
     made = await make(library, writing(), tmp_path / "q.jsonl", {"single": 3})
-    assert sum(each.row is not None for each in made) == 1
+    assert len(made) - len([each for each in made if "reason" in each]) == 1
     assert "the question was written before" in reasons(made)
 
 
@@ -194,17 +194,6 @@ async def test_single_question_is_written_from_one_telling_sentence(library: Col
     assert any("built by Bastian Oake on Ram Rock." in text for text in shown)
 
 
-@pytest.mark.parametrize("reply", [{"nonsense": 1}, {**SINGLE, "answer": "Ada Brask"}])
-async def test_definition_gives_a_question_without_a_usable_reply(
-    library: Collection, tmp_path: Path, reply: Mapping[str, Any]
-) -> None:
-    model = writing(lambda _: found("a mason"), single=reply)
-    made = await make(library, model, tmp_path / "q.jsonl", {"single": 1})
-    (row,) = [each.row for each in made if each.row]
-    assert (row["question"], row["answer"]) == ("What was Bastian Oake?", "a mason who came from Sennick Harbour")
-    assert row["gold_documents"] == ["builder"]
-
-
 async def test_question_that_search_does_not_connect_is_dropped(library: Collection, tmp_path: Path) -> None:
     text = (
         "Zorbax zorbax zorbax engine number {} of Zorbax was shown. " + "More zorbax is to be seen there each day. " * 3
@@ -231,7 +220,7 @@ async def test_same_seed_chooses_the_same_passages(library: Collection, tmp_path
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         model, file = writing(lambda _: UNKNOWN), WrittenQuestions(tmp_path / name)
         making = make_questions(library, model, file, {"single": 1}, seed=seed, concurrency=1)
-        orders.append([made.candidate.key async for made in making])
+        orders.append([made["candidate"] async for made in making])
     assert orders[0] == orders[1] != orders[2]
 
 

@@ -75,15 +75,3 @@ async def test_folder_belongs_to_one_evaluation_of_the_same_documents(shelf: Set
         await library.put([entry("more", "Another text.")])
     with pytest.raises(UsageError, match="differs in: data"):
         await judge(shelf, questions, out, limit=1)
-
-
-async def test_graph_search_is_judged_without_its_parts(shelf: Settings, tmp_path: Path) -> None:
-    bare, out = shelf.model_copy(update={"embedder": "none"}), tmp_path / "out"
-    wanted = Evaluation(paths=(write_questions(tmp_path, FISH),), out=out, modes=("graph",), graph_parts=True)
-    ticks: list[tuple[int, int]] = []
-    report = await evaluate(bare, wanted, on_progress=lambda _what, done, total: ticks.append((done, total)))
-    # No vectors: there is nothing to switch off.
-    assert report["retrieval"]["modes"] == ["graph", "graph without training"]
-    assert ticks[-1] == (2, 2)
-    with pytest.raises(UsageError, match="differs in: retrieval"):
-        await judge(bare, wanted.paths[0], out, modes=("graph",))

@@ -55,6 +55,9 @@ async def test_invented_method_has_no_label_of_its_own(method: str) -> None:
     }
 
 
+OTHER_ORIGINS = ("https://evil.example", "http://127.0.0.1:9999", "http://localhost:8100", "http://[::1", "null")
+
+
 @pytest.mark.parametrize(
     ("method", "path", "headers", "status"),
     [
@@ -69,6 +72,13 @@ async def test_invented_method_has_no_label_of_its_own(method: str) -> None:
         ("GET", "/v1/methods", {"Sec-Fetch-Site": "same-origin"}, 200),
         ("GET", "/v1/methods", {"Sec-Fetch-Site": "none"}, 200),
         ("GET", "/v1/methods", {}, 200),
+        *(("GET", path, {"Host": "evil.example"}, 403) for path in ("/healthz", "/", "/v1/runs", "/openapi.json")),
+        *(("POST", "/v1/runs", {"Origin": each}, 403) for each in OTHER_ORIGINS),
+        *(("DELETE", "/v1/runs/1", {"Sec-Fetch-Site": each}, 403) for each in ("same-site", "cross-site")),
+        *(
+            ("POST", "/v1/runs", {"Host": host, "Origin": f"http://{host}", "Sec-Fetch-Site": "same-origin"}, 200)
+            for host in ("127.0.0.1:8100", "localhost:8100", "[::1]:8100")
+        ),
     ],
 )
 async def test_other_site_may_link_to_the_page_only(
@@ -76,6 +86,23 @@ async def test_other_site_may_link_to_the_page_only(
 ) -> None:
     app = Authentication(read_body, keys=Keys(Settings()), settings=Settings(), telemetry=Telemetry())
     assert (await send(app, method, path, headers=headers)).status_code == status
+    assert (await send(app, method, path, address="10.0.0.7", headers=headers)).status_code == 403
+
+
+async def test_other_origin_with_a_key_is_served() -> None:
+    settings = Settings(api_keys="anna:secret")
+    app = Authentication(read_body, keys=Keys(settings), settings=settings, telemetry=Telemetry())
+    headers = {"X-Api-Key": "secret", "Origin": "http://127.0.0.1:9999", "Sec-Fetch-Site": "cross-site"}
+    assert (await send(app, "POST", "/v1/documents", headers=headers)).status_code == 200
+
+
+@pytest.mark.parametrize("keys", [None, "anna:secret"])
+@pytest.mark.parametrize("host", ["[::1", "[", "::1]", "127.0.0.1:x", "127.0.0.1:99999", "a@127.0.0.1", "127.0.0.1/x"])
+async def test_invalid_host_header_is_a_bad_request(keys: str | None, host: str) -> None:
+    settings = Settings(api_keys=keys)
+    app = Authentication(read_body, keys=Keys(settings), settings=settings, telemetry=Telemetry())
+    reply = await send(app, "GET", "/healthz", headers={"Host": host, "X-Api-Key": "secret"})
+    assert (reply.status_code, reply.json()["error"]["type"]) == (400, "invalid_request_error")
 
 
 async def test_wrong_keys_are_counted_once_for_each_address_and_ipv6_network() -> None:
@@ -91,4 +118,6 @@ async def test_wrong_keys_are_counted_once_for_each_address_and_ipv6_network() -
             429 if number == WRONG_KEYS_A_MINUTE else 401
         )
     assert [await status(each, "secret") for each in ("10.0.0.1", "2001:db8:0:1::1")] == [200, 200]
-    assert await status("2001:db8::ffff", "secret") == 429
+    limited = await send(app, "GET", "/v1/runs", address="2001:db8::ffff", headers={"X-Api-Key": "secret"})
+    assert (limited.status_code, limited.json()["error"]["code"]) == (429, "rate_limit_exceeded")
+    assert 1 <= int(limited.headers["Retry-After"]) <= 60
