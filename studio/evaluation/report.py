@@ -1,9 +1,14 @@
-"""The report: what was evaluated, the tables, what to read, and how to repeat it, in Markdown and HTML."""
+"""The report: what was evaluated, the tables, what to read, and how to repeat it, in Markdown and HTML.
+
+matplotlib is imported when the plot is drawn.
+"""
 
 import json
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +47,7 @@ _STYLE = "\n".join(
         "body{font:15px/1.5 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;color:#222}",
         "table{border-collapse:collapse;margin:1em 0;font-size:13px;font-variant-numeric:tabular-nums}",
         "th,td{padding:.25em .7em;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}",
-        "pre{background:#f5f5f5;padding:.7em;overflow-x:auto}",
+        "pre{background:#f5f5f5;padding:.7em;overflow-x:auto}figure{margin:1em 0}svg{max-width:100%;height:auto}",
         "summary{cursor:pointer;font-weight:600}",
         "blockquote{background:#fff3cd;border:1px solid #e0c36a;margin:1em 0;padding:0 .6em}",
     )
@@ -82,6 +87,16 @@ def methods_table(result: Mapping[str, Any], metrics: Iterable[str]) -> Rows:
     return rows + [[system, *(cell(metric, line[metric]) for metric in shown)] for system, line in lines.items()]
 
 
+def node_table(nodes: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Rows:
+    """Return cost per question of each node."""
+    rows = [["system", "node", "calls", "prompt tokens", "completion tokens", "model seconds"]]
+    for system, own in nodes.items():
+        for node, means in own.items():
+            tokens = (f"{means['prompt_tokens']:,.0f}", f"{means['completion_tokens']:,.0f}")
+            rows.append([system, node, f"{means['calls']:.2f}", *tokens, f"{means['model_seconds']:.2f}"])
+    return rows
+
+
 def difference_table(differences: Iterable[Difference]) -> Rows:
     """Return paired differences (shares in points), with the smallest difference that the questions can detect."""
     rows = [["comparison", "metric", "difference", "p", "questions", "detectable", "questions needed"]]
@@ -119,15 +134,19 @@ def label(report: Mapping[str, Any]) -> str:
 def write_report(folder: Path, report: Mapping[str, Any]) -> None:
     """Write the report as JSON, Markdown and HTML; the page loads nothing from elsewhere. Blocks.
 
-    The table of all answers is in the HTML page only.
+    The chart and the table of all answers are in the HTML page only.
     """
     kind = "simulation" if report.get("simulation") else "partly gold" if report.get("gold") else ""
     title = f"Evaluation ({kind})" if kind else "Evaluation"
     blocks = [f"# {title}", *([f"> {label(report)}"] if kind else []), _about(report)]
     blocks += [f"> Note: {line}" for line in report["warnings"]]
-    answers = ""
+    chart = answers = ""
     if methods := report.get("methods"):
         blocks += _methods_sections(report["models"], methods, folder)
+        if methods["summary"]["all"]["questions"]:
+            caption = "F1 against tokens per question: up and left is better."
+            svg = _draw_costs(methods["summary"]["all"]["systems"], kind)
+            chart = f"<figure>{svg}<figcaption>{caption}</figcaption></figure>"
         table = _html(markdown_table(_answer_table(methods["answers"])))
         summary = f"All {len(methods['answers']):,} answers with the gold answers"
         answers = f"<details><summary>{summary}</summary>{table}</details>"
@@ -135,7 +154,8 @@ def write_report(folder: Path, report: Mapping[str, Any]) -> None:
         blocks += _search_sections(retrieval)
     text = "\n\n".join([*blocks, *_origin(report)]) + "\n"
     head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
-    page = f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{_html(text)}{answers}\n</body></html>\n'
+    body = f"{_html(text)}{chart}{answers}"
+    page = f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
     write(folder / "report.md", text)
     write(folder / "report.html", page)
     write(folder / REPORT, to_json(report, indent=2).decode() + "\n")
@@ -168,6 +188,7 @@ def _methods_sections(models: Mapping[str, str], result: Mapping[str, Any], out:
         blocks += [f"### {title}", markdown_table(methods_table(result, metrics)), meanings]
     blocks += _groups(result["summary"], "By", ("f1", "em", "refused", "all_shown", "calls"))
     blocks += _differences(result["summary"], "Differences")
+    blocks += ["### Cost per question by node", markdown_table(node_table(result["nodes"]))]
     if result["failures"]:
         store = f"SLEUTH_RUNS={shlex.quote(str(out))}"
         commands = "\n".join(f"{store} sleuth runs {command} THREAD" for command in ("show", "history", "export"))
@@ -298,3 +319,32 @@ def _comparisons(sides: list[dict[str, SystemScores]], metrics: tuple[str, ...],
         for metric in metrics
     ]
     return [each for each in made if each["n"]]
+
+
+def _draw_costs(lines: Mapping[str, Mapping[str, Interval]], label: str) -> str:
+    """Draw the quality of each system against its tokens, as a point with its intervals, with a label above all.
+
+    Returns:
+        The plot as SVG, the same for the same numbers.
+    """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({"svg.hashsalt": "sleuth", "svg.fonttype": "none", "font.family": "sans-serif"}):
+        figure = Figure(figsize=(8.0, 4.5), layout="constrained")
+        axes = figure.subplots()
+        points = [(name, line["tokens"], line["f1"]) for name, line in lines.items() if line["f1"]["n"]]
+        for at, (name, tokens, f1) in enumerate(points):
+            x, y = tokens["mean"] or 0, 100 * (f1["mean"] or 0)
+            spread = [[x - (tokens["low"] or 0)], [(tokens["high"] or 0) - x]]
+            height = [[y - 100 * (f1["low"] or 0)], [100 * (f1["high"] or 0) - y]]
+            axes.errorbar(x, y, xerr=spread, yerr=height, fmt="o", capsize=2, color=f"C{at}")
+            place = (6, -11 if at % 2 else 5)
+            axes.annotate(name, (x, y), textcoords="offset points", xytext=place, fontsize=8)
+        axes.set(xlabel="tokens per question (prompt and completion)", ylabel="F1 in percent")
+        axes.set_xlim(left=0)
+        axes.set_title(label, fontsize=9, color="darkred")
+        axes.grid(visible=True, alpha=0.3)
+        written = StringIO()
+        figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
+    return re.sub(r"^.*?(?=<svg)", "", written.getvalue(), flags=re.DOTALL)

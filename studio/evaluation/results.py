@@ -146,9 +146,25 @@ def methods_result(
         "unfinished": len(systems) * len(questions) - len(by_place),
         "ended": ended,
         "summary": summarise(table, whole, list(METRICS), compared=COMPARED, seed=seed),
+        "nodes": {name: node_means(own.values()) for name, own in kept.items()},
         "failures": [failure for own in kept.values() for failure in _failures(own, whole)],
         "answers": [_answer(question, own[question.key]) for question in whole for own in kept.values()],
     }
+
+
+NODE_COSTS = ("calls", "prompt_tokens", "completion_tokens", "model_seconds")
+
+
+def node_means(results: Iterable[Result]) -> dict[str, dict[str, float]]:
+    """Return cost by node, in the mean over the runs that have ended well."""
+    ended = [result.cost["nodes"] for result in results if result.status != "failed"]
+    means: dict[str, dict[str, float]] = {}
+    for nodes in ended:
+        for name, cost in nodes.items():
+            own = means.setdefault(name, dict.fromkeys(NODE_COSTS, 0.0))
+            for part in NODE_COSTS:
+                own[part] += float(cost[part]) / len(ended)  # type: ignore[literal-required]  # a field of the cost
+    return means
 
 
 def _failures(own: Mapping[str, Result], questions: Sequence[GoldQuestion]) -> list[dict[str, Any]]:

@@ -72,6 +72,7 @@ async def test_methods_are_judged_and_every_run_can_be_opened(place: Settings, t
     par = methods["summary"]["all"]["systems"]["par-rag"]
     assert [par[name]["mean"] for name in ("em", "support", "quoted", "shown")] == [1, 1, 1, 1]
     assert (methods["runs"], methods["failed"], methods["unfinished"]) == (4, 0, 0)
+    assert methods["nodes"]["plain-rag"]["answer"]["calls"] == 1
     assert report["models"] == {"default": "simulated"}
     for name in ("report.md", "report.html"):
         assert "Simulation: no language model" in (tmp_path / "out" / name).read_text()

@@ -30,6 +30,7 @@ def test_page_shows_texts_without_their_markup(tmp_path: Path) -> None:
     assert folded is not None
     assert [cell.text for cell in folded.iter("td")][1:4] == [MARKUP, "cat", MARKUP]
     assert [each.text for each in body.iter("blockquote")]
+    assert body.find("figure") is not None
     assert "<h1>Evaluation (simulation)</h1>" in html
     markdown = (tmp_path / "report.md").read_text()
     assert markdown.startswith("# Evaluation (simulation)\n\n> Simulation: no language model answered.")
