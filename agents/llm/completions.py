@@ -15,8 +15,6 @@ from sleuth.tools.text.normalization import sanitize
 REASONED = "the model server sends replies as reasoning: its reasoning parser does not fit the model"
 """Warning of replies without any other text."""
 
-UNUSABLE_LOGPROBS = "the model server sends unusable log-probabilities: probabilities are unavailable"
-
 STREAMED: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 """The options of a streamed request; the stream has everything that a whole reply has."""
 
@@ -91,7 +89,6 @@ class Completion:
             model: the name used if the completion has none.
             seconds: its duration.
         """
-        warnings = [REASONED] if self.is_reasoned else []
         try:
             logprobs = [
                 TokenLogprob(
@@ -107,7 +104,6 @@ class Completion:
             ]
         except (AttributeError, KeyError, TypeError, ValueError):
             logprobs = []
-            warnings.append(UNUSABLE_LOGPROBS)
         usage = self.usage if isinstance(self.usage, dict) else {}
         prompt = token_count(usage.get("prompt_tokens"))
         cached = token_count(_object(usage, "prompt_tokens_details").get("cached_tokens"))
@@ -122,7 +118,7 @@ class Completion:
             ),
             seconds=round(seconds, 4),
             logprobs=logprobs or None,
-            warnings=warnings,
+            warnings=[REASONED] if self.is_reasoned else [],
         )
 
 
