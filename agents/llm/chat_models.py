@@ -88,7 +88,6 @@ def _as_served(model: BaseChatModel) -> ServedModel:
     name = getattr(model, "model_name", None) or getattr(model, "model", None)
     kind, profile = type(model), model.profile or {}
     features = {
-        "stream": True,
         "seed": True,
         "temperature": profile.get("temperature", True),
         "logprobs": "top_logprobs" in kind.model_fields,

@@ -274,7 +274,7 @@ def _body(request: Request, served: ServedModel, can: Capabilities) -> tuple[dic
         body |= {"stop": list(sampling.stop), "include_stop_str_in_output": True}
     if request.messages[-1]["role"] == "assistant":  # the reply continues it
         body |= {"add_generation_prompt": False, "continue_final_message": True}
-    if request.listener is not None and "stream" in can:
+    if request.listener is not None and not sampling.top_logprobs:  # some servers stream no log-probabilities
         body |= STREAMED
     return {name: value for name, value in body.items() if name not in PARAMETERS - can}, warnings
 

@@ -23,11 +23,7 @@ MAX_TOKENS = 2**31
 
 
 class Completion:
-    """The first choice of a completion, whole or in chunks, with the model and usage.
-
-    Attributes:
-        is_streamed: the server has streamed it.
-    """
+    """The first choice of a completion, whole or in chunks, with the model and usage."""
 
     def __init__(self) -> None:
         self.content, self.thoughts = "", ""
@@ -35,7 +31,6 @@ class Completion:
         self.model: object = None
         self.usage: object = None
         self.tokens: list[Any] = []
-        self.is_streamed = False
         self._has_choice = False
 
     def add(self, body: object) -> str:
@@ -134,7 +129,7 @@ async def read_completion(response: httpx2.Response, on_text: Callable[[str], No
         ServerError: the server reports an error.
     """
     completion = Completion()
-    completion.is_streamed = response.headers.get("content-type", "").startswith("text/event-stream")
+    is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
 
     def write(text: str) -> None:
         if on_text and text:
@@ -142,7 +137,7 @@ async def read_completion(response: httpx2.Response, on_text: Callable[[str], No
 
     try:
         # A relay may change the content type of a stream.
-        if not completion.is_streamed and not (content := await response.aread()).startswith(b"data:"):
+        if not is_stream and not (content := await response.aread()).startswith(b"data:"):
             write(completion.add(await asyncio.to_thread(json.loads, content)))
         else:
             response.headers["content-type"] = "text/event-stream"

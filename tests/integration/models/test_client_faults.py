@@ -243,7 +243,7 @@ async def test_server_without_a_usable_record_is_probed_once(record: str | None,
         for _ in range(2):
             async with LLMClient.open(Settings(model_url=server.url, home=tmp_path)) as model:
                 await model.call(request(schema=SCHEMA))
-    assert server.probes == 5
+    assert server.probes == 4
 
 
 @pytest.mark.parametrize(
