@@ -238,10 +238,7 @@ class _RoleCall(Generic[I, O]):
         await caller.archive.keep([request.text()])  # before it is sent
         sent = _Sent(call_id=request.call_id, prompt=request.text_hash(), reply=None)
         try:
-            with caller.token_stream.open(request, node=self._node) as listener:
-                reply = await caller.model.call(replace(request, listener=listener))
-                if listener:
-                    listener.finish(reply)
+            reply = await caller.token_stream.call(caller.model, request, node=self._node)
         except ContextTooLong as error:
             return {**sent, "reason": str(error)}
         return {**sent, "reply": {**reply, "text": sanitize(reply["text"])}}
