@@ -53,12 +53,15 @@ async def trace_call(
 
 def as_message(reply: Reply) -> AIMessage:
     """Return a reply with its usage as a message of LangChain."""
-    usage = reply["usage"]
-    tokens = UsageMetadata(
-        input_tokens=usage["prompt_tokens"],
-        output_tokens=usage["completion_tokens"],
-        total_tokens=usage["prompt_tokens"] + usage["completion_tokens"],
-        input_token_details=InputTokenDetails(cache_read=usage["cached_tokens"]),
-    )
     about = {"model_name": reply["model"], "finish_reason": reply["finish"]}
-    return AIMessage(reply["text"], usage_metadata=tokens, response_metadata=about)
+    return AIMessage(reply["text"], usage_metadata=as_usage(**reply["usage"]), response_metadata=about)
+
+
+def as_usage(*, prompt_tokens: int, cached_tokens: int, completion_tokens: int, **_: object) -> UsageMetadata:
+    """Return the tokens of a call, or of a run's cost, in the form of LangChain's messages."""
+    return UsageMetadata(
+        input_tokens=prompt_tokens,
+        output_tokens=completion_tokens,
+        total_tokens=prompt_tokens + completion_tokens,
+        input_token_details=InputTokenDetails(cache_read=cached_tokens),
+    )
