@@ -103,6 +103,7 @@ class ModelServer:
     script: deque[Scripted] = field(default_factory=deque)
     calls: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    running: int = 0
     probes: int = 0
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     gone: asyncio.Event = field(default_factory=asyncio.Event)
@@ -126,8 +127,12 @@ class ModelServer:
             return await self.probed(body, request)
         self.calls.append(body)
         self.headers.append(dict(request.headers))
+        self.running += 1
         self.begun.set()
-        return await self.scripted(request)
+        try:
+            return await self.scripted(request)
+        finally:
+            self.running -= 1
 
     async def scripted(self, request: Request) -> Response:
         next_reply = self.script.popleft() if self.script else completion()
