@@ -111,10 +111,7 @@ def method(name: str) -> Method:
 
 
 def arrows(graph: StateGraph[Any, Any, Any, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield every edge of a graph as start, arrow and end; the arrow is dotted if a router chooses it.
-
-    LangGraph's own drawing omits the choices of a router that returns a list.
-    """
+    """Yield every edge of a graph as start, arrow and end; the arrow is dotted if a router chooses it."""
     for node in [START, *graph.nodes]:
         yield from ((node, "-->", after) for before, after in sorted(graph.edges) if before == node)
         yield from ((node, "-.->", after) for after in choices(graph, node))

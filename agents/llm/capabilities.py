@@ -7,7 +7,6 @@
 | choice           | the choices are written into the prompt, the reply is matched       |
 | logprobs         | a probability is 0.5 (auto: 0 or 1 by the word), no perplexity      |
 | tokenize         | prompts are estimated at two bytes per token                        |
-| stream           | replies are read as a whole: no tokens are streamed                 |
 | thinks           | no tokens are reserved for thoughts before an answer                |
 | seed, temperature, stream_options | the parameter is not sent                          |
 
@@ -24,7 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sleuth.agents.llm.completions import STREAMED, Completion
+from sleuth.agents.llm.completions import Completion
 from sleuth.agents.llm.endpoint import Endpoint
 from sleuth.agents.model import Message
 from sleuth.agents.thoughts import without_thoughts
@@ -105,15 +104,12 @@ async def probe(endpoint: Endpoint, model: str) -> Capabilities:
     if guided.finish_reason == "length" and not _is_ready(guided):
         with suppress(ModelTimeout):
             guided, copied, chosen = await _probe_constraints(endpoint, model, max_tokens=THINKING_TOKENS)
-    logprobs = bool(plain.tokens)
-    streamed = await endpoint.probe(model, **STREAMED, **(_LOGPROBS if logprobs else {}), max_tokens=4)
     found = {
         "schema": _is_ready(guided),
         "copies": without_thoughts(copied.text).strip() in [f'{{"word" : "{word}"}}' for word in CHOICES],
         "choice": without_thoughts(chosen.text).strip() in CHOICES,
-        "logprobs": logprobs,
+        "logprobs": bool(plain.tokens),
         "tokenize": tokens is not None,
-        "stream": streamed.is_streamed and bool(streamed.usage) and bool(streamed.tokens) == logprobs,
         "thinks": any(
             (each.thoughts and not each.is_reasoned) or without_thoughts(each.text) != each.text
             for each in (plain, guided, copied, chosen)

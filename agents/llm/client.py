@@ -1,14 +1,17 @@
-"""Model client for an OpenAI-compatible server: concurrency, time-outs, typed errors and fallbacks."""
+"""Model clients: requests, fallbacks for what a model lacks, and the client of an OpenAI-compatible server."""
 
 import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+from langchain_core.messages import AIMessage
 
 from sleuth import prompts
 from sleuth.agents.llm import errors
@@ -21,11 +24,11 @@ from sleuth.agents.llm.capabilities import (
     refused_features,
     schema_format,
 )
-from sleuth.agents.llm.completions import STREAMED
+from sleuth.agents.llm.completions import STREAMED, Completion
 from sleuth.agents.llm.context_windows import CUT, ContextWindow, find_window, was_cut
 from sleuth.agents.llm.endpoint import Endpoint
 from sleuth.agents.llm.quote_grammar import constrain_quotes
-from sleuth.agents.llm.tracing import trace_call
+from sleuth.agents.llm.tracing import as_message, trace_call
 from sleuth.agents.model import Message, Reply, Request, Usage
 from sleuth.agents.role import NAMES
 from sleuth.tools.errors import ModelError, UnknownName, UsageError
@@ -47,7 +50,105 @@ ESTIMATED = "the model server sends no token counts: the tokens are estimated"
 _log = logging.getLogger(__name__)
 
 
-class LLMClient:
+@dataclass(kw_only=True, slots=True)
+class ServedModel:
+    """A model in use, its features, fewer if it refuses some, and its context window."""
+
+    name: str
+    can: Capabilities
+    window: ContextWindow
+
+    @property
+    def room(self) -> int:
+        """Tokens for prompts and replies, without those reserved for thinking and fallbacks."""
+        thinking = THINKING_TOKENS if "thinks" in self.can else 0
+        return self.window.tokens - thinking - (0 if "schema" in self.can else SCHEMA_TOKENS)
+
+
+class ModelClient(ABC):
+    """Base of all clients: a `Model` that writes requests for what each role's model can do.
+
+    A subclass sends them.
+    """
+
+    def __init__(self, served: Mapping[str, ServedModel], *, concurrency: int, seconds: float) -> None:
+        """Set the models.
+
+        Args:
+            served: the model of each role that has one of its own, and of all others under "default".
+            concurrency: the most calls at a time.
+            seconds: the most seconds of a call.
+        """
+        self._served = served
+        self._seconds = seconds
+        self._slots = CallSlots(concurrency, seconds=seconds)
+
+    @property
+    def context_window(self) -> int:
+        """Smallest context window of the models in use, minus the tokens reserved for thinking and fallbacks."""
+        return min(served.room for served in self._served.values())
+
+    def name_of(self, role: str) -> str:
+        """Return the model of a role."""
+        return self.served(role).name
+
+    def served(self, role: str) -> ServedModel:
+        """Return a role's model."""
+        return self._served.get(role) or self._served["default"]
+
+    async def call(self, request: Request) -> Reply:
+        """Answer one request; at most `concurrency` requests are in flight."""
+        await prompts.read()
+        served = self.served(request.role)
+        can, lacking, refused = served.can, list[str](), None
+        while True:
+            body, warnings = await asyncio.to_thread(_body, request, served, can)
+            if lacking:
+                warnings.append(REFUSED.format(", ".join(lacking)))
+            try:
+                reply = await self._slots.run(partial(self._answer, request, body))
+                reply["warnings"] = [*warnings, *reply["warnings"]]
+                served.can &= can  # a concurrent call may have removed others
+                return reply
+            except errors.Refused as error:
+                refused = refused or error
+                if not (more := refused_features(can, body, str(error.__cause__))):
+                    raise ModelError(str(refused)) from refused
+                can, lacking = can.difference(more), [*lacking, *more]
+
+    async def _answer(self, request: Request, body: dict[str, Any]) -> Reply:
+        """Return the reply; with a warning if a part of it is missing, or if the server has cut the prompt."""
+        begun, served = time.monotonic(), self.served(request.role)
+        completion = await self.complete(request, body)
+        reply = completion.reply(model=served.name, seconds=time.monotonic() - begun)
+        if "logprobs" in body and not reply["logprobs"]:
+            reply["warnings"].append(NO_LOGPROBS)
+        if not completion.usage:  # about one token for each four bytes
+            texts = "".join(message["content"] for message in request.messages), reply["text"]
+            prompt, written = (len(text.encode("utf-8", "replace")) // 4 + 1 for text in texts)
+            reply["usage"] = Usage(prompt_tokens=prompt, cached_tokens=0, completion_tokens=written)
+            reply["warnings"].append(ESTIMATED)
+        # A server that counts tokens exactly refuses prompts that are too long.
+        elif "tokenize" not in served.can and was_cut(
+            request.messages, reply["usage"]["prompt_tokens"], served.window.tokens
+        ):
+            reply["warnings"].append(CUT)
+        return reply
+
+    @abstractmethod
+    async def complete(self, request: Request, body: dict[str, Any]) -> Completion:
+        """Send the body of a request.
+
+        Raises:
+            ModelError: there is no usable completion.
+        """
+
+    async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
+        """Return a careful estimate: English has about four bytes per token, Chinese about two."""
+        return sum(len(message["content"].encode("utf-8", "replace")) // 2 + 16 for message in messages) + 16
+
+
+class LLMClient(ModelClient):
     """A `Model` that calls a server; created by `LLMClient.open`.
 
     Usage:
@@ -57,11 +158,9 @@ class LLMClient:
         print(reply["text"])
     """
 
-    def __init__(self, endpoint: Endpoint, served: dict[str, "ServedModel"], *, concurrency: int) -> None:
-        """`served` maps each role with a model of its own, and "default", to its model."""
+    def __init__(self, endpoint: Endpoint, served: Mapping[str, ServedModel], *, concurrency: int) -> None:
+        super().__init__(served, concurrency=concurrency, seconds=endpoint.timeout)
         self._endpoint = endpoint
-        self._served = served
-        self._slots = CallSlots(concurrency, seconds=endpoint.timeout)
 
     @classmethod
     @asynccontextmanager
@@ -73,9 +172,7 @@ class LLMClient:
             UnknownName: a chosen model is not served.
             ModelError: the server cannot be reached or used.
         """
-        endpoint = await asyncio.to_thread(Endpoint, settings)
-        await prompts.read()
-        async with endpoint:
+        async with await asyncio.to_thread(Endpoint, settings) as endpoint:
             listed = await endpoint.models()
             chosen = _choose(settings, listed)
             file = settings.home / "capabilities.json"
@@ -96,84 +193,29 @@ class LLMClient:
             by_role = {role: served[name] for role, name in chosen.items()}
             yield cls(endpoint, by_role, concurrency=settings.concurrency)
 
-    @property
-    def context_window(self) -> int:
-        """Smallest context window of the models in use, minus the tokens reserved for thinking and fallbacks."""
-        return min(served.room for served in self._served.values())
-
-    def name_of(self, role: str) -> str:
-        """Return the model of a role."""
-        return self.served(role).name
-
-    async def call(self, request: Request) -> Reply:
-        """Answer one request; at most `settings.concurrency` requests are in flight."""
-        served = self.served(request.role)
-        can, lacking, refused = served.can, list[str](), None
-        while True:
-            body, warnings = await asyncio.to_thread(_body, request, served, can)
-            if lacking:
-                warnings.append(REFUSED.format(", ".join(lacking)))
-            try:
-                send = partial(self._send, request, served, body)
-                reply = await self._slots.run(partial(trace_call, body, send, url=self._endpoint.url))
-                reply["warnings"] = [*warnings, *reply["warnings"]]
-                served.can &= can  # a concurrent call may have removed others
-                return reply
-            except errors.Refused as error:
-                refused = refused or error
-                if not (more := refused_features(can, body, str(error.__cause__))):
-                    raise ModelError(str(refused)) from refused
-                can, lacking = can.difference(more), [*lacking, *more]
-            except ModelError as error:
-                if isinstance(error.__cause__, errors.ServerError) and error.__cause__.status == 404:
-                    raise errors.unknown_model(served.name, list(await self._endpoint.models())) from error
-                raise
-
-    async def _send(
-        self, request: Request, served: "ServedModel", body: dict[str, Any], headers: Mapping[str, str]
-    ) -> Reply:
-        """Return the reply; with a warning if its tokens are estimated, or if the server has cut the prompt."""
-        begun = time.monotonic()
+    async def complete(self, request: Request, body: dict[str, Any]) -> Completion:
+        """Send a request with its call's id, and report the call to the tracers of the run."""
         listener = request.listener if body["stream"] else None
-        headers = {CALL_HEADER: request.call_id, **headers}
-        completion = await self._endpoint.complete(body, headers=headers, listener=listener)
-        reply = completion.reply(model=served.name, seconds=time.monotonic() - begun)
-        if not completion.usage:  # about one token for each four bytes
-            texts = "".join(message["content"] for message in request.messages), reply["text"]
-            prompt, written = (len(text.encode("utf-8", "replace")) // 4 + 1 for text in texts)
-            reply["usage"] = Usage(prompt_tokens=prompt, cached_tokens=0, completion_tokens=written)
-            reply["warnings"].append(ESTIMATED)
-        # A server that counts tokens exactly refuses prompts that are too long.
-        elif "tokenize" not in served.can and was_cut(
-            request.messages, reply["usage"]["prompt_tokens"], served.window.tokens
-        ):
-            reply["warnings"].append(CUT)
-        return reply
+
+        async def send(headers: Mapping[str, str]) -> Completion:
+            headers = {CALL_HEADER: request.call_id, **headers}
+            return await self._endpoint.complete(body, headers=headers, listener=listener)
+
+        def describe(completion: Completion) -> AIMessage:
+            return as_message(completion.reply(model=str(body["model"]), seconds=0.0))
+
+        try:
+            return await trace_call(body, send, describe, url=self._endpoint.url)
+        except ModelError as error:
+            if isinstance(error.__cause__, errors.ServerError) and error.__cause__.status == 404:
+                raise errors.unknown_model(str(body["model"]), list(await self._endpoint.models())) from error
+            raise
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         """Return the tokens with the chat template; a careful estimate if the server does not count them."""
         served = self.served(role)
         counted = await self._endpoint.count_tokens(served.name, messages) if "tokenize" in served.can else None
-        return counted if counted is not None else estimate_tokens(messages)
-
-    def served(self, role: str) -> "ServedModel":
-        """Return a role's model."""
-        return self._served.get(role) or self._served["default"]
-
-
-@dataclass(kw_only=True, slots=True)
-class ServedModel:
-    """A model in use, its features, fewer if it refuses some, and its context window."""
-
-    name: str
-    can: Capabilities
-    window: ContextWindow
-
-    @property
-    def room(self) -> int:
-        """Tokens for prompts and replies, without those reserved for thinking and fallbacks."""
-        thinking = THINKING_TOKENS if "thinks" in self.can else 0
-        return self.window.tokens - thinking - (0 if "schema" in self.can else SCHEMA_TOKENS)
+        return counted if counted is not None else await super().count_tokens(messages, role=role)
 
 
 def _choose(settings: Settings, listed: dict[str, int]) -> dict[str, str]:
@@ -185,13 +227,19 @@ def _choose(settings: Settings, listed: dict[str, int]) -> dict[str, str]:
             raise UsageError(f"The model server lists several models or none ({names}): choose one with SLEUTH_MODEL.")
         name = next(iter(listed))
     chosen = settings.models | {"default": name}
-    for role in chosen:
-        if role not in (known := ["default", *NAMES]):
-            raise UnknownName("role", role, known, f"SLEUTH_MODELS may name: {', '.join(known)}.")
+    check_roles(chosen, "SLEUTH_MODELS may name")
     for model in chosen.values():
         if model not in listed:
             raise errors.unknown_model(model, sorted(listed))
     return chosen
+
+
+def check_roles(roles: Iterable[str], about: str) -> None:
+    """Raise UnknownName for a role that does not exist; `about` introduces those that do."""
+    known = ["default", *NAMES]
+    for role in roles:
+        if role not in known:
+            raise UnknownName("role", role, known, f"{about}: {', '.join(known)}.")
 
 
 def _as_sent(request: Request, suffix: str) -> list[dict[str, Any]]:
@@ -205,40 +253,33 @@ def _as_sent(request: Request, suffix: str) -> list[dict[str, Any]]:
     return sent
 
 
-def _body(request: Request, served: "ServedModel", can: Capabilities) -> tuple[dict[str, Any], list[str]]:
-    """Return the body of a request to a server with some capabilities, and a warning for each fallback used."""
+def _body(request: Request, served: ServedModel, can: Capabilities) -> tuple[dict[str, Any], list[str]]:
+    """Return the body of a request to a model with some features, and a warning for each fallback used."""
     sampling = request.sampling
-    alternatives = {"top_logprobs": sampling.top_logprobs} if sampling.top_logprobs and "logprobs" in can else {}
-    options, suffix, warnings = constrain(request, can)
-    if sampling.top_logprobs and "logprobs" not in can:
-        warnings.append(NO_LOGPROBS)
+    constraint, suffix, warnings = _constrain(request, can)
     body = {
         "model": served.name,
-        "stream": False,
         "messages": _as_sent(request, suffix),
-        **({"logprobs": True} if alternatives else {}),
+        "stream": False,
         "seed": sampling.seed,
         "temperature": sampling.temperature,
-        **alternatives,
         "max_tokens": sampling.max_tokens + (THINKING_TOKENS if "thinks" in can else 0),
-        **_continuation(request),
-        **options,
-        **(STREAMED if request.listener is not None and "stream" in can else {}),
+        **constraint,
     }
+    if sampling.top_logprobs and "logprobs" in can:
+        body |= {"logprobs": True, "top_logprobs": sampling.top_logprobs}
+    elif sampling.top_logprobs:
+        warnings.append(NO_LOGPROBS)
+    if sampling.stop:
+        body |= {"stop": list(sampling.stop), "include_stop_str_in_output": True}
+    if request.messages[-1]["role"] == "assistant":  # the reply continues it
+        body |= {"add_generation_prompt": False, "continue_final_message": True}
+    if request.listener is not None and not sampling.top_logprobs:  # some servers stream no log-probabilities
+        body |= STREAMED
     return {name: value for name, value in body.items() if name not in PARAMETERS - can}, warnings
 
 
-def _continuation(request: Request) -> dict[str, Any]:
-    """Return vLLM's options for a reply that continues the last message, and for one that ends with a stop text."""
-    body: dict[str, Any] = {}
-    if request.messages[-1]["role"] == "assistant":
-        body |= {"add_generation_prompt": False, "continue_final_message": True}
-    if request.sampling.stop:
-        body |= {"stop": list(request.sampling.stop), "include_stop_str_in_output": True}
-    return body
-
-
-def constrain(request: Request, can: Capabilities) -> tuple[dict[str, Any], str, list[str]]:
+def _constrain(request: Request, can: Capabilities) -> tuple[dict[str, Any], str, list[str]]:
     """Return the constraints of a reply as options of the request, or as text for the end of the prompt.
 
     A constraint that the server lacks is text, with a warning.
@@ -255,8 +296,3 @@ def constrain(request: Request, can: Capabilities) -> tuple[dict[str, Any], str,
         _, text = prompts.load("shared/choices").render(choices=", ".join(request.choices))
         return {}, f"\n\n{text}", [NO_CHOICE]
     return {}, "", []
-
-
-def estimate_tokens(messages: tuple[Message, ...]) -> int:
-    """Return a careful estimate: English has about four bytes per token, Chinese about two."""
-    return sum(len(message["content"].encode("utf-8", "replace")) // 2 + 16 for message in messages) + 16

@@ -15,8 +15,6 @@ from sleuth.tools.text.normalization import sanitize
 REASONED = "the model server sends replies as reasoning: its reasoning parser does not fit the model"
 """Warning of replies without any other text."""
 
-UNUSABLE_LOGPROBS = "the model server sends unusable log-probabilities: probabilities are unavailable"
-
 STREAMED: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 """The options of a streamed request; the stream has everything that a whole reply has."""
 
@@ -25,11 +23,7 @@ MAX_TOKENS = 2**31
 
 
 class Completion:
-    """The first choice of a completion, whole or in chunks, with the model and usage.
-
-    Attributes:
-        is_streamed: the server has streamed it.
-    """
+    """The first choice of a completion, whole or in chunks, with the model and usage."""
 
     def __init__(self) -> None:
         self.content, self.thoughts = "", ""
@@ -37,7 +31,6 @@ class Completion:
         self.model: object = None
         self.usage: object = None
         self.tokens: list[Any] = []
-        self.is_streamed = False
         self._has_choice = False
 
     def add(self, body: object) -> str:
@@ -91,7 +84,6 @@ class Completion:
             model: the name used if the completion has none.
             seconds: its duration.
         """
-        warnings = [REASONED] if self.is_reasoned else []
         try:
             logprobs = [
                 TokenLogprob(
@@ -107,7 +99,6 @@ class Completion:
             ]
         except (AttributeError, KeyError, TypeError, ValueError):
             logprobs = []
-            warnings.append(UNUSABLE_LOGPROBS)
         usage = self.usage if isinstance(self.usage, dict) else {}
         prompt = token_count(usage.get("prompt_tokens"))
         cached = token_count(_object(usage, "prompt_tokens_details").get("cached_tokens"))
@@ -122,7 +113,7 @@ class Completion:
             ),
             seconds=round(seconds, 4),
             logprobs=logprobs or None,
-            warnings=warnings,
+            warnings=[REASONED] if self.is_reasoned else [],
         )
 
 
@@ -138,7 +129,7 @@ async def read_completion(response: httpx2.Response, on_text: Callable[[str], No
         ServerError: the server reports an error.
     """
     completion = Completion()
-    completion.is_streamed = response.headers.get("content-type", "").startswith("text/event-stream")
+    is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
 
     def write(text: str) -> None:
         if on_text and text:
@@ -146,7 +137,7 @@ async def read_completion(response: httpx2.Response, on_text: Callable[[str], No
 
     try:
         # A relay may change the content type of a stream.
-        if not completion.is_streamed and not (content := await response.aread()).startswith(b"data:"):
+        if not is_stream and not (content := await response.aread()).startswith(b"data:"):
             write(completion.add(await asyncio.to_thread(json.loads, content)))
         else:
             response.headers["content-type"] = "text/event-stream"

@@ -6,9 +6,8 @@ the `messages` stream. `AnswerStream` puts the text of the answer in them into i
 its usage.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
@@ -21,7 +20,7 @@ from langgraph.pregel._messages import StreamMessagesHandler, StreamMessagesHand
 from pydantic_core import from_json
 
 from sleuth.agents.llm.tracing import as_message
-from sleuth.agents.model import Reply, Request
+from sleuth.agents.model import Model, Reply, Request
 from sleuth.tools.text.normalization import sanitize
 
 _NODES = {"answer", "integrate"}
@@ -55,27 +54,26 @@ class TokenStream:
     Usage, in a task:
 
         stream = TokenStream(wants_tokens=lambda: True)
-        with stream.open(request, node="draft") as listener:
-            reply = await model.call(replace(request, listener=listener))
+        reply = await stream.call(model, request, node="draft")
     """
 
     wants_tokens: Callable[[], bool] = has_message_stream
     resumed_step: int | None = None
 
-    @contextmanager
-    def open(self, request: Request, *, node: str) -> Iterator["CallStream | None"]:
-        """Enter the listener of a call, within its task, or None if nobody listens.
-
-        If the block fails, the tokens of the call are withdrawn.
-        """
+    async def call(self, model: Model, request: Request, *, node: str) -> Reply:
+        """Call a model, within the task of the call. If the call fails, its tokens are withdrawn."""
         stream = CallStream(node=node, role=request.role, call=request.call_id)
         if get_config()["metadata"]["langgraph_step"] == self.resumed_step:
             stream.withdraw()
+        if not self.wants_tokens():
+            return await model.call(request)
         try:
-            yield stream if self.wants_tokens() else None
+            reply = await model.call(replace(request, listener=stream))
         except BaseException:
             stream.reset()
             raise
+        stream.finish(reply)
+        return reply
 
     def withdraw(self, *, node: str, role: str, call: str) -> None:
         """Withdraw the tokens of a call that has ended."""

@@ -1,7 +1,7 @@
 """Model calls as LangChain callbacks: a tracer shows each call as a run of a chat model."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_core.callbacks import AsyncCallbackManager
 from langchain_core.messages import AIMessage, convert_to_messages
@@ -13,15 +13,22 @@ from langgraph.constants import TAG_NOSTREAM
 from sleuth.agents.model import Reply
 from sleuth.tools.tracing.callbacks import trace_headers
 
+T = TypeVar("T")
+
 
 async def trace_call(
-    body: Mapping[str, Any], send: Callable[[Mapping[str, str]], Awaitable[Reply]], *, url: str
-) -> Reply:
+    body: Mapping[str, Any],
+    send: Callable[[Mapping[str, str]], Awaitable[T]],
+    describe: Callable[[T], AIMessage],
+    *,
+    url: str,
+) -> T:
     """Send a request, and report it to the callbacks of the current run, if there are any.
 
     Args:
         body: the request, with its model and messages.
         send: sends it with headers that continue the trace in the model server.
+        describe: returns what `send` returned as a message.
         url: the address of the model server.
     """
     callbacks = ensure_config().get("callbacks")
@@ -40,18 +47,21 @@ async def trace_call(
     except BaseException as error:
         await run.on_llm_error(error)
         raise
-    await run.on_llm_end(LLMResult(generations=[[ChatGeneration(message=as_message(reply))]]))
+    await run.on_llm_end(LLMResult(generations=[[ChatGeneration(message=describe(reply))]]))
     return reply
 
 
 def as_message(reply: Reply) -> AIMessage:
     """Return a reply with its usage as a message of LangChain."""
-    usage = reply["usage"]
-    tokens = UsageMetadata(
-        input_tokens=usage["prompt_tokens"],
-        output_tokens=usage["completion_tokens"],
-        total_tokens=usage["prompt_tokens"] + usage["completion_tokens"],
-        input_token_details=InputTokenDetails(cache_read=usage["cached_tokens"]),
-    )
     about = {"model_name": reply["model"], "finish_reason": reply["finish"]}
-    return AIMessage(reply["text"], usage_metadata=tokens, response_metadata=about)
+    return AIMessage(reply["text"], usage_metadata=as_usage(**reply["usage"]), response_metadata=about)
+
+
+def as_usage(*, prompt_tokens: int, cached_tokens: int, completion_tokens: int, **_: object) -> UsageMetadata:
+    """Return the tokens of a call, or of a run's cost, in the form of LangChain's messages."""
+    return UsageMetadata(
+        input_tokens=prompt_tokens,
+        output_tokens=completion_tokens,
+        total_tokens=prompt_tokens + completion_tokens,
+        input_token_details=InputTokenDetails(cache_read=cached_tokens),
+    )

@@ -20,7 +20,7 @@ from sleuth import prompts
 from sleuth.agents.formatting import escape_chat_markers
 from sleuth.agents.llm.token_stream import NO_STREAM, TokenStream
 from sleuth.agents.model import Message, Model, Reply, Request
-from sleuth.agents.model_calls.context_fitting import describe_loss, fit_sources, halve_sources
+from sleuth.agents.model_calls.context_fitting import describe_loss, fit_sources, shrink_sources
 from sleuth.agents.model_calls.output_parsing import Unparsable, parse_reply
 from sleuth.agents.role import FOR_PEOPLE, I, O, Role
 from sleuth.tools.errors import BadReply, ContextTooLong
@@ -109,7 +109,7 @@ class ModelCaller:
         self._limit = limit
         self._ledger: list[_CallEntry] = []
         self._current: dict[asyncio.Task[Any] | None, _CallEntry] = {}
-        self._started = self._running = self._repairs = 0
+        self._started = 0
 
     @property
     def calls(self) -> dict[str, CallRecord]:
@@ -142,15 +142,10 @@ class ModelCaller:
         """Like `ask`, also return the reply itself, for its log-probabilities."""
         self._current[asyncio.current_task()] = entry = _CallEntry()
         self._ledger.append(entry)
-        pending = self._repairs + self._running  # calls that may be spent on repairs of earlier asks
+        node = str(get_config()["metadata"]["langgraph_node"])
+        call = _RoleCall(self, role, input, node=node, earlier=self._started)
         self._started += 1
-        self._running += 1
-        call = _RoleCall(self, role, input, node=str(get_config()["metadata"]["langgraph_node"]), pending=pending)
-        try:
-            asked = await task(call.ask)()
-        finally:
-            self._running -= 1
-        self._repairs += len(asked["calls"]) - 1
+        asked = await task(call.ask)()
         entry.calls |= asked["calls"]
         entry.warnings += asked["warnings"]
         if asked["failure"] is not None:
@@ -159,9 +154,9 @@ class ModelCaller:
             call.output, _ = await parse_reply(role, asked["reply"])
         return call.output, asked["reply"]
 
-    def can_repair(self, pending: int) -> bool:
-        """Return whether a repair fits the limit after reserving one for each pending ask."""
-        return self._limit is None or self._started + pending < self._limit
+    def can_repair(self, earlier: int) -> bool:
+        """Return whether a repair fits the limit, if each of the earlier asks may need one too."""
+        return self._limit is None or self._started + earlier < self._limit
 
 
 class _RoleCall(Generic[I, O]):
@@ -170,12 +165,12 @@ class _RoleCall(Generic[I, O]):
     LangGraph names the tasks of a run after the methods `ask` and `call`.
     """
 
-    def __init__(self, caller: ModelCaller, role: Role[I, O], input: I, *, node: str, pending: int) -> None:
+    def __init__(self, caller: ModelCaller, role: Role[I, O], input: I, *, node: str, earlier: int) -> None:
         self._caller = caller
         self._role = role
         self._input = input
         self._node = node
-        self._pending = pending
+        self._earlier = earlier
         self._repair: tuple[Message, ...] = ()
         self._calls: dict[str, CallRecord] = {}
         self._warnings: list[str] = []
@@ -194,12 +189,12 @@ class _RoleCall(Generic[I, O]):
                 caller.model, role.name, self._input, self._messages, reply_tokens=role.sampling.max_tokens
             )
             while (reply := (sent := await task(self.call)())["reply"]) is None:
-                self._input = halve_sources(self._input, sent.get("reason", ""))
+                self._input = shrink_sources(self._input, sent.get("reason", ""))
             if warning := describe_loss(before, self._input):
                 self._warnings.append(f"{role.prompt}: {warning}")
             self._record(sent, reply)
             fault = await self._parse(sent, reply)
-            if not fault or self._repair or not caller.can_repair(self._pending):
+            if not fault or self._repair or not caller.can_repair(self._earlier):
                 break
             _, wish = prompts.load(REPAIR).render(reason=escape_chat_markers(fault))
             bad_reply = escape_chat_markers(reply["text"][:_SHOWN]).strip() or "…"
@@ -243,10 +238,7 @@ class _RoleCall(Generic[I, O]):
         await caller.archive.keep([request.text()])  # before it is sent
         sent = _Sent(call_id=request.call_id, prompt=request.text_hash(), reply=None)
         try:
-            with caller.token_stream.open(request, node=self._node) as listener:
-                reply = await caller.model.call(replace(request, listener=listener))
-                if listener:
-                    listener.finish(reply)
+            reply = await caller.token_stream.call(caller.model, request, node=self._node)
         except ContextTooLong as error:
             return {**sent, "reason": str(error)}
         return {**sent, "reply": {**reply, "text": sanitize(reply["text"])}}

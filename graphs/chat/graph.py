@@ -19,12 +19,13 @@ from langgraph.types import interrupt
 from pydantic import BeforeValidator, Field, model_validator
 
 from sleuth.agents.llm.token_stream import NO_STREAM, AnswerStream
+from sleuth.agents.llm.tracing import as_usage
 from sleuth.agents.model import DEMO_MODEL
 from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.agents.roles import conversation, planning
 from sleuth.graphs.chat.messages import Messages, as_conversation, reply_id
 from sleuth.graphs.chat.question_rewriting import make_standalone
-from sleuth.graphs.core.answer import Subrun, Verdict, total_cost, usage_of
+from sleuth.graphs.core.answer import Subrun, Verdict, total_cost
 from sleuth.graphs.core.approval import Decision, ask_approval
 from sleuth.graphs.core.context import Context, MethodSettings, parse_json
 from sleuth.graphs.core.method import Method, MethodName, summarize_update
@@ -269,7 +270,7 @@ def _reply(state: State) -> tuple[AIMessage, Verdict]:
         "warnings": state.warnings,
     }
     text = (not subrun and verdict["text"]) or with_footnotes(verdict).text
-    message = AIMessage(text, id=reply_id(state.messages), additional_kwargs=about, usage_metadata=usage_of(cost))
+    message = AIMessage(text, id=reply_id(state.messages), additional_kwargs=about, usage_metadata=as_usage(**cost))
     return message, verdict
 
 

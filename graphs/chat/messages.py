@@ -9,8 +9,9 @@ from langgraph.channels import DeltaChannel
 from langgraph.graph.message import add_messages
 
 from sleuth.agents.formatting import Turn, latest_turns
+from sleuth.agents.llm.tracing import as_usage
 from sleuth.agents.roles.conversation import ConversationInput
-from sleuth.graphs.core.answer import total_cost, usage_of
+from sleuth.graphs.core.answer import total_cost
 from sleuth.graphs.evidence.answer_text import with_footnotes
 
 _SPEAKERS: Final[dict[str, Literal["user", "assistant"]]] = {"human": "user", "ai": "assistant"}
@@ -68,5 +69,5 @@ def reply_id_to(message: str | None) -> str:
 
 def run_message(values: Mapping[str, Any], about: dict[str, Any], *, id: str | None = None) -> AIMessage:
     """Return the verdict in a method's state as a message with footnotes, with the usage of the run's model calls."""
-    usage = usage_of(total_cost(values["calls"]))
+    usage = as_usage(**total_cost(values["calls"]))
     return AIMessage(with_footnotes(values["verdict"]).text, id=id, additional_kwargs=about, usage_metadata=usage)

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NotRequired
 
-from langchain_core.messages.ai import UsageMetadata
 from typing_extensions import TypedDict
 
 Status = Literal["answered", "refused", "unknown", "invalid_question", "out_of_budget", "waiting"]
@@ -174,17 +173,6 @@ def citation_place(citation: Citation) -> dict[str, object]:
 def is_weak(status: str, support: Support | None) -> bool:
     """Return whether an answer is accepted although its sources support it only weakly."""
     return status == "answered" and support is not None and support.get("weak", False)
-
-
-def usage_of(cost: Cost) -> UsageMetadata:
-    """Return the tokens of a run in the form of LangChain's messages."""
-    read, written = cost["prompt_tokens"], cost["completion_tokens"]
-    return UsageMetadata(
-        input_tokens=read,
-        output_tokens=written,
-        total_tokens=read + written,
-        input_token_details={"cache_read": cost["cached_tokens"]},
-    )
 
 
 def total_cost(calls: dict[str, Any]) -> Cost:

@@ -14,27 +14,13 @@ from sleuth.tools.tracing.callbacks import traced
 class PrivateCompiled(CompiledStateGraph[Any, Any, Any, Any]):
     """Compiled graph that ignores the environment's tracing. All its other methods call one of these."""
 
-    def astream(
-        self,
-        input: Any,  # noqa: ANN401 - as the base has it
-        config: RunnableConfig | None = None,
-        *,
-        context: Any = None,  # noqa: ANN401 - as the base has it
-        **options: Any,  # noqa: ANN401 - those of the base
-    ) -> AsyncIterator[Any]:
+    def astream(self, input: object, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:  # noqa: ANN401
         """Run the graph with the tracing that its context allows."""
-        return super().astream(input, self._traced(config, context), context=context, **options)
+        return super().astream(input, self._traced(config, options.get("context")), **options)
 
-    def stream(
-        self,
-        input: Any,  # noqa: ANN401 - as the base has it
-        config: RunnableConfig | None = None,
-        *,
-        context: Any = None,  # noqa: ANN401 - as the base has it
-        **options: Any,  # noqa: ANN401 - those of the base
-    ) -> Iterator[Any]:
+    def stream(self, input: object, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:  # noqa: ANN401
         """Run the graph with the tracing that its context allows."""
-        return super().stream(input, self._traced(config, context), context=context, **options)
+        return super().stream(input, self._traced(config, options.get("context")), **options)
 
     async def abulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]

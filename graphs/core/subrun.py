@@ -14,8 +14,9 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime
 
 from sleuth.agents.llm.token_stream import AnswerStream, message_handlers
+from sleuth.agents.llm.tracing import as_usage
 from sleuth.agents.model_calls.caller import CallRecord
-from sleuth.graphs.core.answer import Note, Subrun, Verdict, total_cost, usage_of
+from sleuth.graphs.core.answer import Note, Subrun, Verdict, total_cost
 from sleuth.graphs.core.context import Context, SubrunRequest, SubrunResult
 from sleuth.graphs.core.node import remaining
 from sleuth.graphs.core.state import RunState
@@ -78,7 +79,7 @@ async def run_subrun(
 
     end = await in_fresh_context(subruns.run(subrun, lambda step: here.run(stream, step)))
     if message.has_text and answer is None:
-        message.finish(AIMessage(end.verdict["text"], usage_metadata=usage_of(total_cost(end.calls))))
+        message.finish(AIMessage(end.verdict["text"], usage_metadata=as_usage(**total_cost(end.calls))))
     return end
 
 

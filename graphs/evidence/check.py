@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal
 
 from langgraph.graph import END, StateGraph
 from langgraph.runtime import get_runtime
@@ -230,13 +230,9 @@ def check_or_end(state: RunState) -> Literal["check_evidence", "__end__"]:
 
 
 def choices(graph: StateGraph[Any, Context, Any, Any], name: str) -> list[str]:
-    """Return the nodes to which routers may lead from a node; LangGraph does not know those of a list."""
-    found: dict[str, None] = {}
-    for branch in graph.branches.get(name, {}).values():
-        router: Any = branch.path
-        hint = get_type_hints(router.func)["return"]
-        found |= dict.fromkeys(branch.ends.values() if branch.ends else get_args(get_args(hint)[0]))
-    return list(found)
+    """Return the nodes to which routers may lead from a node."""
+    branches = graph.branches.get(name, {}).values()
+    return list(dict.fromkeys(end for branch in branches for end in (branch.ends or {}).values()))
 
 
 def add_evidence_check(graph: StateGraph[Any, Context, Any, Any]) -> StateGraph[Any, Context, Any, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.tools import BaseTool, ToolException
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import Field
 
 from sleuth.graphs.core.answer import Answer
@@ -17,7 +17,7 @@ from sleuth.studio.client.callers import Loop, call_blocking, call_in
 from sleuth.tools.errors import SleuthError
 from sleuth.tools.search import Mode
 from sleuth.tools.search.langchain import as_document
-from sleuth.tools.tracing.callbacks import PrivateTool
+from sleuth.tools.tracing.callbacks import Untraced
 from sleuth.tools.types import Hit
 
 Content = tuple[str, dict[str, Any]]
@@ -48,13 +48,14 @@ def tool_of(ask: Callable[[str], Coroutine[Any, Any, Answer]], method: str, *, l
     def answer_sync(question: str) -> Content:
         return call_blocking(loop, partial(content, question))
 
-    return PrivateTool.from_function(
+    return StructuredTool.from_function(
         func=answer_sync,
         coroutine=answer,
         name=name,
         description="Answers one whole question from the user's own documents, with citations.",
         response_format="content_and_artifact",
         handle_tool_error=True,
+        callbacks=[Untraced()],
     )
 
 

@@ -1,23 +1,23 @@
 """Alter the methods at random, and list what their tests do not notice: `make test-mutants`.
 
-cosmic-ray proposes the changes: an operator, a number, a condition, a decorator. Each sampled change is made in a child
-process when it imports the module, and the tests of that module run there. A mutant is killed if one of them fails, or
-never ends. One with which the tests cannot be collected does not count. Of 200 (seed 0), 172 were killed, and ten of
-the 28 others change nothing that a test could notice. Less than 85 % killed is an error.
+cosmic-ray proposes the changes: an operator, a number, a condition, a decorator. The tests of a module run in a process
+that imports its altered text. A mutant is killed if one of them fails, or if they take too long. One with which the
+tests cannot be collected does not count. Of 200 (seed 0), 172 were killed, and ten of the 28 others change nothing that
+a test could notice. Less than 85 % killed is an error.
 """
 
 import argparse
 import os
-import signal
+import subprocess
 import sys
-from collections.abc import Iterable, Sequence
-from contextlib import redirect_stdout
-from dataclasses import dataclass
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from importlib.machinery import SourceFileLoader
-from io import StringIO
+from itertools import islice
 from pathlib import Path
 from random import Random
 from types import CodeType
+from typing import NamedTuple
 
 import pytest
 from cosmic_ray.ast import ast_nodes, get_ast
@@ -27,8 +27,8 @@ from cosmic_ray.plugins import get_operator, operator_names
 ROOT = Path(__file__).parents[2]
 OPTIONS = ["-q", "-x", "--disable-socket", "--allow-unix-socket", "-m", "not sweep and not nightly"]
 OPTIONS += [option for name in ("langsmith_plugin", "schemathesis", "cacheprovider") for option in ("-p", f"no:{name}")]
-SECONDS = 300
-"""Processor time after which a mutant's tests never end."""
+SECONDS = 900
+"""Seconds after which a mutant's tests never end."""
 KILLED = 0.85
 """The least share."""
 SHARED = [f"tests/graphs/methods/test_{name}.py" for name in ("trajectories", "every_method")]
@@ -47,8 +47,7 @@ TESTS = {
 """The tests of each folder; those of all methods run after them."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Mutant:
+class Mutant(NamedTuple):
     """A changed module."""
 
     path: Path
@@ -56,17 +55,25 @@ class Mutant:
     text: str
 
     def __str__(self) -> str:
-        changed = self.text.splitlines()[self.line - 1].strip()
-        before = self.path.read_text(encoding="utf-8").splitlines()[self.line - 1].strip()
+        before, changed = (text.splitlines()[self.line - 1].strip() for text in (self.path.read_text(), self.text))
         return f"{self.path.relative_to(ROOT)}:{self.line}: {before}  ->  {changed}"
 
-    def tests(self) -> list[str]:
-        """Return pytest's arguments for the tests of the module."""
+    def test(self) -> int:
+        """Run the tests of the module, and return pytest's exit code."""
         folder = self.path.parent.relative_to(ROOT)
-        own = sorted(map(str, ROOT.glob(TESTS[str(folder)])))
+        tests = sorted(map(str, ROOT.glob(TESTS[str(folder)])))
         if folder.name == "evidence":
-            return [*own, *USERS_OF_EVIDENCE, *SHARED]
-        return [*own, *SHARED, "-k", f"{folder.name} or {folder.name.replace('_', '-')} or {Path(own[0]).stem[:8]}"]
+            tests += [*USERS_OF_EVIDENCE, *SHARED]
+        else:
+            names = f"{folder.name} or {folder.name.replace('_', '-')} or {Path(tests[0]).stem[:8]}"
+            tests += [*SHARED, "-k", names]
+        command = [sys.executable, __file__, "--module", str(self.path), *tests]
+        try:
+            return subprocess.run(
+                command, input=self.text, text=True, capture_output=True, timeout=SECONDS, check=False
+            ).returncode
+        except subprocess.TimeoutExpired:
+            return pytest.ExitCode.TESTS_FAILED
 
 
 def mutants(folders: Iterable[str], seed: int) -> Iterable[Mutant]:
@@ -84,46 +91,20 @@ def mutants(folders: Iterable[str], seed: int) -> Iterable[Mutant]:
                     places.setdefault((path, start), []).append((operator, occurrence))
     for path, (line, column) in random.sample(sorted(places), len(places)):
         text = mutate_code(path.read_text(encoding="utf-8"), *random.choice(places[path, (line, column)]))
-        yield Mutant(path=path, line=line, text=text)
+        yield Mutant(path, line, text)
 
 
-def run_tests(mutant: Mutant) -> int:
-    """Run the mutant's tests in this process, and return pytest's exit code."""
+def run_tests(module: Path, text: str, arguments: list[str]) -> int:
+    """Run tests with another text of a module."""
     own_code = SourceFileLoader.get_code
 
     def get_code(loader: SourceFileLoader, name: str) -> CodeType | None:
-        is_changed = Path(loader.path).resolve() == mutant.path
-        return compile(mutant.text, loader.path, "exec") if is_changed else own_code(loader, name)
+        is_changed = Path(loader.path).resolve() == module
+        return compile(text, loader.path, "exec") if is_changed else own_code(loader, name)
 
     SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
-    signal.setitimer(signal.ITIMER_PROF, SECONDS)
-    return pytest.main([*OPTIONS, *mutant.tests()])
-
-
-def start(mutant: Mutant) -> int:
-    """Run the mutant's tests in a child process, and return its id."""
-    if pid := os.fork():
-        return pid
-    code: int = pytest.ExitCode.INTERNAL_ERROR
-    try:
-        with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
-            os.dup2(nowhere.fileno(), 1)
-            os.dup2(nowhere.fileno(), 2)
-            code = run_tests(mutant)
-    finally:
-        os._exit(code)
-
-
-def import_libraries(tests: Sequence[str]) -> None:
-    """Import what the tests import, and forget the modules that may change, or import one that may."""
-    with redirect_stdout(StringIO()) as said:
-        code = pytest.main([*OPTIONS, "--collect-only", *tests])
-    if code:
-        sys.exit(said.getvalue())
-    for name, module in list(sys.modules.items()):
-        path = Path(getattr(module, "__file__", None) or "/").resolve()
-        if any(path.is_relative_to(ROOT / folder) for folder in ("graphs", "studio", "tests")) and name != __name__:
-            del sys.modules[name]
+    os.chdir(ROOT)
+    return pytest.main([*OPTIONS, *arguments])
 
 
 def main() -> int:
@@ -134,29 +115,23 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
-    os.chdir(ROOT)
-    import_libraries(["tests/graphs/methods", "tests/graphs/evidence", *USERS_OF_EVIDENCE[1:]])
     for folder in options.folders:
         path = min((ROOT / folder).glob("*.py"))
-        _, status = os.waitpid(start(Mutant(path=path, line=1, text=path.read_text(encoding="utf-8"))), 0)
-        if status:
+        if Mutant(path, 1, path.read_text(encoding="utf-8")).test():
             sys.exit(f"The tests of {folder} fail without a mutant.")
-    waiting, running, survived, killed = mutants(options.folders, options.seed), dict[int, Mutant](), 0, 0
-    while survived + killed < options.number:
-        while len(running) < options.jobs and (mutant := next(iter(waiting), None)):
-            running[start(mutant)] = mutant
-        if not running:
-            break
-        pid, status = os.wait()
-        mutant, code = running.pop(pid), os.waitstatus_to_exitcode(status)
-        if code not in (0, pytest.ExitCode.TESTS_FAILED, -signal.SIGPROF):
-            continue
-        survived, killed = survived + (code == 0), killed + (code != 0)
-        sys.stdout.write(f"{'SURVIVED' if code == 0 else 'killed'}  {mutant}\n")
-        sys.stdout.flush()
+    survived = killed = 0
+    chosen = list(islice(mutants(options.folders, options.seed), options.number))
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for mutant, code in zip(chosen, pool.map(Mutant.test, chosen), strict=True):
+            if code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+                survived, killed = survived + (not code), killed + bool(code)
+                sys.stdout.write(f"{'killed  ' if code else 'SURVIVED'}  {mutant}\n")
+                sys.stdout.flush()
     sys.stdout.write(f"{survived + killed} mutants, {killed} killed, {survived} survived\n")
     return killed < KILLED * (survived + killed)
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["--module"]:
+        sys.exit(run_tests(Path(sys.argv[2]), sys.stdin.read(), sys.argv[3:]))
     sys.exit(main())

@@ -9,14 +9,13 @@ import logging
 import os
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
 from langchain_core.callbacks.base import Callbacks
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs, var_child_runnable_config
-from langchain_core.tools import StructuredTool
 from langchain_core.tracers.base import BaseTracer
 from langchain_core.tracers.context import tracing_v2_callback_var
 from langchain_core.tracers.langchain import LangChainTracer
@@ -65,9 +64,12 @@ def traced(
     """
     configs = (config, bound, var_child_runnable_config.get())
     callbacks = [each.get("callbacks") for each in configs if each]
-    tracers: list[BaseCallbackHandler] = [] if _is_decided(callbacks, tracing) else [_tracer(tracing)]
-    if tracing == "otel" and not any(_span_handlers(each) for each in callbacks):
-        tracers.append(_span_handler(texts))
+    tracers: list[BaseCallbackHandler] = [] if _is_decided(callbacks) else [_tracer(tracing)]
+    if tracing == "otel" and not any(map(_span_handlers, callbacks)):
+        tracer = open_tracer("otel")
+        from sleuth.tools.tracing.spans import SpanHandler
+
+        tracers.append(SpanHandler(tracer, texts=texts))
     if not tracers:
         return config or {}
     given = next((each for each in callbacks if each), None)
@@ -106,26 +108,11 @@ def trace_headers(callbacks: BaseCallbackManager | None, run: UUID | None = None
     return headers
 
 
-class PrivateTool(StructuredTool):
-    """Tool that ignores the environment's tracing. `invoke` and `ainvoke` end in `run` and `arun`."""
-
-    def run(self, tool_input: Any, *, callbacks: Callbacks = None, **options: Any) -> Any:  # type: ignore[override]  # noqa: ANN401
-        """Run as the base does; `callbacks` is given by name."""
-        return super().run(tool_input, callbacks=traced({"callbacks": callbacks}, "off").get("callbacks"), **options)
-
-    async def arun(self, tool_input: Any, *, callbacks: Callbacks = None, **options: Any) -> Any:  # type: ignore[override]  # noqa: ANN401
-        """Run as the base does; `callbacks` is given by name."""
-        return await super().arun(
-            tool_input, callbacks=traced({"callbacks": callbacks}, "off").get("callbacks"), **options
-        )
-
-
-def _is_decided(callbacks: list[Callbacks], tracing: Tracing) -> bool:
+def _is_decided(callbacks: list[Callbacks]) -> bool:
     """Return whether a run around this one, or the caller's code, has decided about tracing."""
-    tracers = [each for given in callbacks for each in _handlers(given) if isinstance(each, LangChainTracer)]
     context = get_tracing_context()
     return (
-        any(tracing != "langsmith" or not isinstance(tracer, Untraced) for tracer in tracers)
+        any(isinstance(each, LangChainTracer) for given in callbacks for each in _handlers(given))
         or tracing_v2_callback_var.get() is not None
         or context["parent"] is not None
         or context["enabled"] is not None
@@ -144,13 +131,6 @@ def _langsmith() -> Client:
     return Client(session=direct_session(os.environ.get("LANGSMITH_ENDPOINT") or "https://api.smith.langchain.com"))
 
 
-def _span_handler(texts: bool) -> "SpanHandler":
-    tracer = open_tracer("otel")
-    from sleuth.tools.tracing.spans import SpanHandler
-
-    return SpanHandler(tracer, texts=texts)
-
-
 def _span_handlers(callbacks: Callbacks) -> "list[SpanHandler]":
     from sleuth.tools.tracing.spans import SpanHandler
 
@@ -165,14 +145,11 @@ def _handlers(callbacks: Callbacks) -> list[object]:
 
 @cache
 def _warn_of_ignored_variables() -> None:
-    """Log the warning once in a process."""
-    if ignored := tracing_variables(os.environ):
-        _log.warning("%s", ignored_line(ignored))
-
-
-def ignored_line(names: list[str]) -> str:
-    """Return the message about variables that would start tracing by themselves."""
-    verb = "is" if len(names) == 1 else "are"
-    return (
-        f"{', '.join(names)} {verb} ignored: sleuth sends nothing to LangSmith unless SLEUTH_TRACING=langsmith is set."
-    )
+    """Log once in a process which variables would start tracing by themselves."""
+    if names := tracing_variables(os.environ):
+        verb = "is" if len(names) == 1 else "are"
+        _log.warning(
+            "%s %s ignored: sleuth sends nothing to LangSmith unless SLEUTH_TRACING=langsmith is set.",
+            ", ".join(names),
+            verb,
+        )

@@ -82,14 +82,7 @@ class SpanHandler(BaseCallbackHandler):
 
     on_llm_error = on_retriever_error = on_chain_error
 
-    def on_chat_model_start(
-        self,
-        serialized: Any,  # noqa: ANN401 - as the base has it
-        messages: list[list[BaseMessage]],
-        *,
-        run_id: UUID,
-        **about: Any,  # noqa: ANN401 - as the base has it
-    ) -> None:
+    def on_chat_model_start(self, serialized: Any, messages: list[Any], *, run_id: UUID, **about: Any) -> None:  # noqa: ANN401
         """Open the span of a model call."""
         attributes = _request_attributes(about.get("invocation_params") or {}, _metadata(about))
         if self._texts:

@@ -235,7 +235,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_node(answer)
     graph.add_node(verify)
     graph.add_edge(START, "classify")
-    graph.add_conditional_edges("classify", after_classify)
+    graph.add_conditional_edges("classify", after_classify, ["retrieve", "recall", "query", "aggregate", "verify"])
     graph.add_edge("retrieve", "calculate")  # no router: LangGraph cuts one off if a parallel node fails
     graph.add_edge("calculate", "aggregate")
     graph.add_edge("recall", "aggregate")

@@ -145,7 +145,6 @@ async def examine_model(settings: Settings) -> list[Finding]:
         ("schemas", "schema" in can, "not guided by the server: schemas are written into the prompts"),
         ("quotes", "copies" in can, "not guided by the server: more quotes fail verification"),
         ("log-probabilities", "logprobs" in can, "not given: probabilities are 0.5, and crp-rag has no perplexity"),
-        ("streaming", "stream" in can, "not possible: answers appear as a whole"),
     ]
     return [
         Finding(name="context window", ok=True, detail=detail, fix=window.advice),

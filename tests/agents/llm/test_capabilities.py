@@ -57,9 +57,9 @@ async def test_model_that_thinks_is_probed_with_room_for_thoughts(
 ) -> None:
     server = Probed(kind, thoughts)
     can = await capabilities(server, tmp_path / "capabilities.json")
-    assert ("schema" in can, "thinks" in can, server.probes) == (True, thinks, 8 if thinks else 5)
+    assert ("schema" in can, "thinks" in can, server.probes) == (True, thinks, 7 if thinks else 4)
     await capabilities(server, tmp_path / "capabilities.json")
-    assert server.probes == (8 if thinks else 5)
+    assert server.probes == (7 if thinks else 4)
 
 
 @pytest.mark.parametrize("thinks", [True, False])

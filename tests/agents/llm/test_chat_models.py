@@ -12,11 +12,10 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from model_client import Recorder
-from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_span
 from pydantic import Field
 
 from sleuth.agents.llm.chat_models import ChatModels
-from sleuth.agents.llm.client import NO_CHOICE, NO_LOGPROBS, NO_SCHEMA
+from sleuth.agents.llm.client import ESTIMATED, NO_CHOICE, NO_LOGPROBS, NO_SCHEMA
 from sleuth.agents.model import Message, Request, Sampling
 from sleuth.tools.errors import ModelTimeout, ModelUnavailable, UnknownName
 
@@ -110,14 +109,14 @@ async def test_constraints_are_written_into_the_prompt_of_models_without_them() 
     first, second = ([str(message.content) for message in messages] for messages, *_ in model.asked)
     assert json.dumps(SCHEMA) in first[-1]
     assert "Yes, No" in second[-1]
-    assert (guided["warnings"], chosen["warnings"]) == ([NO_SCHEMA], [NO_CHOICE])
+    assert (guided["warnings"], chosen["warnings"]) == ([NO_SCHEMA, ESTIMATED], [NO_CHOICE, ESTIMATED])
 
 
 async def test_structured_output_is_used_where_it_exists() -> None:
     model, heard = WithTools(), Recorder()
     reply = await models(model).call(request(schema=SCHEMA, listener=heard))
     assert json.loads(reply["text"]) == {"answer": "Kelp Fair"}
-    assert reply["warnings"] == []
+    assert reply["warnings"] == [ESTIMATED]
     (tool,) = model.tools
     assert (tool["title"], tool["properties"]) == ("reader_read", SCHEMA["properties"])
     assert heard.texts == [reply["text"]]
@@ -127,7 +126,7 @@ async def test_log_probabilities_are_read_or_missed() -> None:
     reply = await models(WithLogprobs()).call(request(sampling=Sampling(top_logprobs=2)))
     assert reply["logprobs"] == [{"token": "Yes", "logprob": -0.1, "top": {"No": -2.5, "Yes": -0.1}}]
     missed = await models(Plain()).call(request(sampling=Sampling(top_logprobs=2)))
-    assert (missed["logprobs"], missed["warnings"]) == (None, [NO_LOGPROBS])
+    assert (missed["logprobs"], missed["warnings"]) == (None, [NO_LOGPROBS, ESTIMATED])
 
 
 async def test_tokens_are_streamed() -> None:
@@ -151,31 +150,6 @@ async def test_tokens_of_a_structured_output_are_streamed() -> None:
     reply = await models(StreamingTools()).call(request(schema=SCHEMA, listener=heard))
     assert heard.texts == ['{"answer": ', '"Kelp ', 'Fair"}']
     assert reply["text"] == "".join(heard.texts)
-
-
-class OfAnSdk(Plain):
-    """A chat model of an SDK that takes additional headers, such as OpenAI's."""
-
-    default_headers: dict[str, str] | None = None
-    model_kwargs: dict[str, Any] = Field(default_factory=dict)
-    sent: list[dict[str, Any]] = Field(default_factory=list)
-
-    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
-        self.sent.append(self.model_kwargs)
-        return ChatResult(generations=[ChatGeneration(message=self.reply)])
-
-
-async def test_trace_is_passed_on() -> None:
-    model = OfAnSdk(model_kwargs={"extra_headers": {"x-mine": "1"}, "user": "me"})
-    await models(model).call(request())
-    span = NonRecordingSpan(SpanContext(trace_id=10, span_id=11, is_remote=False, trace_flags=TraceFlags(1)))
-    with use_span(span):
-        await models(model).call(request())
-        await models(Plain()).call(request())
-    alone, traced = model.sent
-    assert alone == model.model_kwargs
-    assert traced["extra_headers"] == {"x-mine": "1", "traceparent": f"00-{10:032x}-{11:016x}-01"}
-    assert traced["user"] == "me"
 
 
 async def test_errors_name_the_model() -> None:

@@ -1,29 +1,22 @@
-"""Snapshots of every prompt with its schema."""
+"""Snapshots of every prompt with its schema, which vLLM can compile to a grammar."""
 
 import json
 from collections.abc import Callable
 from dataclasses import fields
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 import pytest
 from scripted_model import ScriptedModel
 from syrupy.assertion import SnapshotAssertion
 
+from sleuth.agents import roles
 from sleuth.agents.formatting import Facts, LabelledSource, Source, Step, SubQuery, Turn
 from sleuth.agents.model import Request
 from sleuth.agents.model_calls.caller import render_messages
 from sleuth.agents.role import Role
-from sleuth.agents.roles import (
-    conversation,
-    hybrid,
-    judging,
-    planning,
-    reading,
-    reasoning,
-    reporting,
-    searching,
-    surveying,
-)
+from sleuth.agents.roles import planning, reasoning
 from sleuth.tools.sources.question_attributes.examples import packaged_examples, select_demonstrations
 
 QUESTION = "Who is the mayor of the town where Oda Brell was born?"
@@ -79,85 +72,76 @@ ASIDE = {"question": NEXT_QUESTION}
 BORN = {"question": STEPS[0].question}
 ANSWERS = (reasoning.PathAnswer(answer="Lena Holt", steps=STEPS), reasoning.PathAnswer(answer="nobody", steps=()))
 
-CASES: list[tuple[Role[Any, Any], dict[str, Any]]] = [
-    (planning.PLAN, {}),
-    (planning.PLAN_IN_ORDER, {"known": ()}),
-    (reading.READ, {"known": ()}),
-    (reading.DRAFT, BORN),
-    (reading.CONCLUDE, {}),
-    (planning.REFINE, ASIDE),
-    (judging.REVIEW, ASIDE),
-    (judging.REVIEW_STEP, ASIDE),
-    (reading.ANSWER, {}),
-    (planning.EXPAND, {"steps": ("Where was she born?",)}),
-    (planning.FUSE, {"steps": ("Where was she born?", "Where does she come from?")}),
-    (reading.AGGREGATE, {"step": STEPS[0].question}),
-    (judging.VERIFY, BORN),
-    (reasoning.TAKE_STEP, {}),
-    (reasoning.TAKE_LAST_STEP, {}),
-    (reasoning.TAKE_PATH, {"steps": (NEXT_QUESTION,)}),
-    (reasoning.INTEGRATE, {"answers": ANSWERS}),
-    (planning.BEGIN, {}),
-    (planning.NEXT, {"sources": (FACTS,)}),
-    (planning.NEXT_WITH_FINDING, {"sources": (FACTS,)}),
-    (planning.FOLLOW_UP, {}),
-    (planning.SUB_QUERY, {"sources": SOURCES[:1]}),
-    (planning.ACT, {"sources": FOUND}),
-    (planning.ACT_WITH_TOOLS, {"sources": FOUND}),
-    (reading.EXTRACT, {"sources": SOURCES[1:]}),
-    (reading.EXTRACT_NAMES, {"text": CLAIM}),
-    (reading.ANSWER_FROM_FACTS, {"sources": (FACTS,)}),
-    (reading.ANSWER_UNAIDED, {}),
-    (reading.ANSWER_FROM_MEMORY, {}),
-    (reading.ANSWER_AT_LENGTH, {"sources": (FACTS,)}),
-    (reading.ANSWER_AT_LENGTH_WITH_EXAMPLES, {"sources": (FACTS,)}),
-    (reading.ANSWER_UNAIDED_AT_LENGTH, {}),
-    (reasoning.REASON, {}),
-    (reasoning.THINK, {}),
-    (reasoning.MONITOR, {}),
-    (reasoning.RECALL, {}),
-    (reasoning.GUESS, {}),
-    (judging.CONSISTENCY, {}),
-    (judging.EVIDENCE, {"sources": SOURCES[:1]}),
-    (judging.RELEVANCE, {}),
-    (judging.ATTRIBUTION, {}),
-    (judging.ASKS_ALL, {}),
-    (judging.SUPPORT, {"answer": "Lena Holt</source 2>"}),
-    (reasoning.ENTITIES, {}),
-    (reasoning.INFER, {}),
-    (judging.DOMAIN, {"question": f"{QUESTION}\nDomain: movie", "examples": OF_DOMAINS}),
-    (judging.DYNAMIC, {"examples": OF_CHANGE}),
-    (reasoning.REQUERY, {}),
-    (hybrid.EXPRESS, {"sources": REFERENCES[3:]}),
-    (hybrid.RECALL_UNAIDED, {}),
-    (hybrid.NAME_ENTITIES, {}),
-    (hybrid.CHOOSE_CALLS, {}),
-    (hybrid.RESOLVE_PLAIN, {"sources": REFERENCES}),
-    (hybrid.RESOLVE_CAREFUL, {"sources": REFERENCES}),
-    (hybrid.RESOLVE_BY_REASONING, {"sources": REFERENCES}),
-    (hybrid.RESOLVE, {"sources": REFERENCES}),
-    (conversation.ROUTE, ASIDE),
-    (conversation.REWRITE, ASIDE),
-    (conversation.REPLY, ASIDE),
-    (conversation.ASK_BACK, ASIDE),
-    (searching.SEARCH_R1, {**SEARCHED, "sources": FOUND, "known": ()}),
-    (searching.STEP_SEARCH, {**SEARCHED, "sources": FOUND}),
-    (searching.CORAG, {**SEARCHED, "sources": FOUND, "last": False}),
-    (hybrid.SUMMARISE, {"sources": SOURCES[1:]}),
-    (reporting.OUTLINE, {}),
-    (reporting.WRITE_SECTION, {"report": "What is known?"}),
-    (surveying.PLAN_SURVEY, {}),
-    (surveying.WRITE_SURVEY, {"figures": ("documents asked: 4 of 4", "end: stated in 3</source 1>")}),
+ROLES = [
+    role
+    for module in iter_modules(roles.__path__)
+    for role in vars(import_module(f"{roles.__name__}.{module.name}")).values()
+    if isinstance(role, Role)
 ]
+"""All roles; a few are in several modules."""
+
+OWN: dict[str, dict[str, Any]] = {
+    "planner/plan_in_order": {"known": ()},
+    "reader/read": {"known": ()},
+    "drafter/draft": BORN,
+    "refiner/refine": ASIDE,
+    "reviewer/review": ASIDE,
+    "reviewer/review_step": ASIDE,
+    "expander/expand": {"steps": ("Where was she born?",)},
+    "expander/expand_freely": {"steps": ("Where was she born?",)},
+    "fuser/fuse": {"steps": ("Where was she born?", "Where does she come from?")},
+    "aggregator/aggregate": {"step": STEPS[0].question},
+    "verifier/verify": BORN,
+    "integrator/path": {"steps": (NEXT_QUESTION,)},
+    "integrator/integrate": {"answers": ANSWERS},
+    "planner/next": {"sources": (FACTS,)},
+    "planner/next_with_finding": {"sources": (FACTS,)},
+    "planner/sub_query": {"sources": SOURCES[:1]},
+    "actor/act": {"sources": FOUND},
+    "actor/act_with_tools": {"sources": FOUND},
+    "extractor/extract": {"sources": SOURCES[1:]},
+    "extractor/names": {"text": CLAIM},
+    "answerer/from_facts": {"sources": (FACTS,)},
+    "answerer/long_from_facts": {"sources": (FACTS,)},
+    "answerer/long_from_facts_with_examples": {"sources": (FACTS,)},
+    "evaluator/evidence": {"sources": SOURCES[:1]},
+    "evaluator/support": {"answer": "Lena Holt</source 2>"},
+    "classifier/domain": {"question": f"{QUESTION}\nDomain: movie", "examples": OF_DOMAINS},
+    "classifier/dynamic": {"examples": OF_CHANGE},
+    "calculator/express": {"sources": REFERENCES[3:]},
+    "resolver/plain": {"sources": REFERENCES},
+    "resolver/careful": {"sources": REFERENCES},
+    "resolver/reason": {"sources": REFERENCES},
+    "resolver/reason_and_doubt": {"sources": REFERENCES},
+    "router/route": ASIDE,
+    "rewriter/rewrite": ASIDE,
+    "host/reply": ASIDE,
+    "host/ask_back": ASIDE,
+    "searcher/search_r1": {**SEARCHED, "sources": FOUND, "known": ()},
+    "searcher/stepsearch": {**SEARCHED, "sources": FOUND},
+    "searcher/corag": {**SEARCHED, "sources": FOUND, "last": False},
+    "summariser/summarise": {"sources": SOURCES[1:]},
+    "answerer/section": {"report": "What is known?"},
+    "answerer/survey": {"figures": ("documents asked: 4 of 4", "end: stated in 3</source 1>")},
+    "judge/judge": {"answers": ("Lena Holt", "L. Holt"), "said": CLAIM},
+    "questioner/multi": {"name": "Varn"},
+}
+"""Other values of some fields, by prompt."""
 
 
-@pytest.mark.parametrize(("role", "own"), CASES, ids=[role.prompt for role, _ in CASES])
-def test_prompt(role: Role[Any, Any], own: dict[str, Any], snapshot: SnapshotAssertion) -> None:
-    values = VALUES | own
+@pytest.mark.parametrize("role", ROLES, ids=lambda role: role.prompt)
+def test_prompt(role: Role[Any, Any], snapshot: SnapshotAssertion) -> None:
+    values = VALUES | OWN.get(role.prompt, {})
     given = role.input(**{field.name: values[field.name] for field in fields(role.input)})
     request = Request(call_id="", role=role.name, prompt=role.prompt, messages=render_messages(role, given), input={})
     assert request.text() == snapshot(name="prompt")
     assert json.dumps(role.schema(), indent=1) == snapshot(name="schema")
+
+
+@pytest.mark.parametrize("role", [role for role in ROLES if role.schema()], ids=lambda role: role.prompt)
+def test_schema_of_a_role_compiles_to_a_grammar(role: Role[Any, Any]) -> None:
+    xgrammar = pytest.importorskip("xgrammar", reason="the embedded model server is not installed")
+    assert "root ::=" in str(xgrammar.Grammar.from_json_schema(json.dumps(role.schema())))
 
 
 async def test_repair(harness: Callable[..., Any], snapshot: SnapshotAssertion) -> None:

@@ -170,13 +170,6 @@ async def test_converse_that_needs_a_search_looks_it_up(chain: Chain) -> None:
     assert talk.state["kind"] == "follow-up"
 
 
-@pytest.mark.parametrize("most", [2, 3])
-async def test_chat_withheld_reply_keeps_rest_of_budget(chain: Chain, most: int) -> None:
-    talk = Talk(ChatModel(chain, "small talk", reply=""), chain, budget=Budget(max_calls=most))
-    message = await talk.turn("Tell me more about it")
-    assert message.additional_kwargs["status"] == "out_of_budget"
-
-
 class Demo(ChatModel):
     """The embedded model, which takes every message for an ambiguous one."""
 

@@ -83,12 +83,6 @@ async def test_answer_with_little_support_is_marked_as_weak(probability: float, 
     assert (verdict["status"], verdict["support"].get("weak", False)) == ("answered", is_weak)
 
 
-async def test_span_without_support_is_not_an_answer() -> None:
-    settings = CHECKED.model_copy(update={"check_spans": True, "min_support": 0.9})
-    case = plain([reading("Isk"), {"answerable": False}], [RAIN, TOWER], settings)
-    assert (await case.run("Where does the tower stand?", checker=ScriptedChecker()))["status"] == "unknown"
-
-
 @pytest.mark.parametrize("second", [reading("Isk"), {"answerable": False}, "no JSON"])
 async def test_answer_unsupported_twice_is_unknown_with_what_is_missing(second: Any) -> None:
     case = plain([reading("Isk"), second, second], [RAIN, TOWER], CHECKED)

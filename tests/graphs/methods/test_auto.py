@@ -19,7 +19,6 @@ from sleuth.graphs.methods.auto import graph as auto
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.runs.execution import CheckpointerSubruns
 from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
-from sleuth.graphs.runs.pruning import PruneReport, prune
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.errors import ModelUnavailable, ThreadBusy, UsageError
 from sleuth.tools.sources.web_pages.page import PageText
@@ -489,29 +488,3 @@ async def test_auto_fork_before_subrun_gets_new_thread(runs_with: RunsFor, chain
     assert old != new
     assert len(await runs.store.threads.subruns_of(first.thread)) == 3
     assert (await runs.answer(old)).text == "1868"
-
-
-# Pruning
-
-
-async def touched(runs: RunService, id: str, year: int) -> None:
-    thread = await runs.store.threads.get(id)
-    await runs.store.threads.set_state(id, thread.status, at=f"{year}-01-01T00:00:00.000+00:00")
-
-
-async def test_auto_subruns_are_pruned_with_their_run(runs_with: RunsFor, chain: Chain) -> None:
-    runs = runs_with(Clerk(chain, read=UNKNOWN))
-    answer = await ask(runs, chain.question)
-    for hop in hops(answer):
-        await touched(runs, hop["thread"], 2020)
-    assert (await prune(runs, older_than=3600, keep_last=1)).threads == 0
-    again = await runs.answer(answer.thread)
-    assert again == answer
-    await touched(runs, answer.thread, 2020)
-    await touched(runs, hops(answer)[0]["thread"], 2999)
-    assert (await prune(runs, older_than=3600, keep_last=None)).threads == 0, "another process has resumed a subrun"
-    await touched(runs, hops(answer)[0]["thread"], 2020)
-    gone = await prune(runs, older_than=3600, keep_last=None)
-    assert gone == PruneReport(threads=3, checkpoints=0, texts=gone.texts)
-    assert gone.texts > 0
-    assert await runs.store.threads.list_newest() == []

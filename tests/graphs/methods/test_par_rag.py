@@ -188,13 +188,6 @@ async def test_par_rag_independent_steps_run_in_parallel() -> None:
     assert case.prompts()[:5] == ["planner/plan", *["drafter/draft"] * 2, *["reviewer/review"] * 2]
 
 
-async def test_par_rag_paper_profile_runs_steps_in_order() -> None:
-    case = par(Replying(independent), BOTH, PAPER)
-    await case.run("?")
-    assert case.nodes == [*FIRST, *NEXT, *NEXT, "answer"]
-    assert case.prompts().count("refiner/refine") == 2
-
-
 async def test_par_rag_paper_profile_treats_all_steps_alike() -> None:
     steps = plan(("Where is the tower?", []), ("In which country is that?", [1]))
     steps[1]["action"] = "Answer"

@@ -19,7 +19,7 @@ from scenes import Shelf, passage
 from scripted_model import reply
 from typing_extensions import TypedDict
 
-from sleuth.agents.llm.tracing import trace_call
+from sleuth.agents.llm.tracing import as_message, trace_call
 from sleuth.agents.model import Message, Reply, Request, Usage
 from sleuth.graphs.baselines.plain_rag import Settings
 from sleuth.graphs.core.context import Context
@@ -46,8 +46,15 @@ class Server:
         self._failure = failure
 
     async def call(self, request: Request) -> Reply:
-        body = {"model": "tiny", "seed": 7, "max_tokens": 99, "temperature": 0.0, "response_format": {"type": "x"}}
-        return await trace_call({**body, "messages": request.messages}, self.send, url="http://models.example:8000/v1")
+        body: dict[str, Any] = {
+            "model": "tiny",
+            "seed": 7,
+            "max_tokens": 99,
+            "temperature": 0.0,
+            "response_format": {"type": "x"},
+        }
+        body["messages"] = request.messages
+        return await trace_call(body, self.send, as_message, url="http://models.example:8000/v1")
 
     async def send(self, headers: Mapping[str, str]) -> Reply:
         self.headers.append(headers)

@@ -216,10 +216,6 @@ async def test_only_a_survey_can_be_updated(store: Store) -> None:
         await runs.queue_survey_update(id)
 
 
-def test_survey_is_a_state_machine_with_its_nodes_in_order() -> None:
-    assert METHOD.nodes() == ["plan", "approve", "select", "read", "verify", "aggregate", "answer"]
-
-
 def test_texts_and_verdicts_are_counted_by_value() -> None:
     city, green = Column(name="city", question="?", kind="text"), Column(name="green", question="?", kind="yes-no")
     stated = [("Kassel", "Yes, it is."), ("kassel.", "no"), ("Leeds", "maybe")]

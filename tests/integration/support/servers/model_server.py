@@ -103,9 +103,8 @@ class ModelServer:
     script: deque[Scripted] = field(default_factory=deque)
     calls: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
-    probes: int = 0
     running: int = 0
-    most_running: int = 0
+    probes: int = 0
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     url: str = ""
@@ -130,7 +129,6 @@ class ModelServer:
         self.headers.append(dict(request.headers))
         self.running += 1
         self.begun.set()
-        self.most_running = max(self.most_running, self.running)
         try:
             return await self.scripted(request)
         finally:
@@ -145,9 +143,6 @@ class ModelServer:
                 pass
             self.gone.set()
             return status(499)
-        if next_reply is dawdle:
-            await asyncio.sleep(0.05)
-            next_reply = completion()
         return next_reply if isinstance(next_reply, Response) else await self.replied(next_reply, request)
 
     async def replied(self, reply: dict[str, Any], request: Request) -> Response:
@@ -179,10 +174,6 @@ class ModelServer:
 
 def hang() -> None:
     """Scripted: no reply until the client goes away."""
-
-
-def dawdle() -> None:
-    """Scripted: a reply after a while."""
 
 
 def garbage(text: str, media_type: str = "application/json") -> Response:
