@@ -20,7 +20,7 @@ from sleuth import prompts
 from sleuth.agents.formatting import escape_chat_markers
 from sleuth.agents.llm.token_stream import NO_STREAM, TokenStream
 from sleuth.agents.model import Message, Model, Reply, Request
-from sleuth.agents.model_calls.context_fitting import describe_loss, fit_sources, shrink_sources
+from sleuth.agents.model_calls.context_fitting import describe_loss, fit_sources, halve_sources
 from sleuth.agents.model_calls.output_parsing import Unparsable, parse_reply
 from sleuth.agents.role import FOR_PEOPLE, I, O, Role
 from sleuth.tools.errors import BadReply, ContextTooLong
@@ -189,7 +189,7 @@ class _RoleCall(Generic[I, O]):
                 caller.model, role.name, self._input, self._messages, reply_tokens=role.sampling.max_tokens
             )
             while (reply := (sent := await task(self.call)())["reply"]) is None:
-                self._input = shrink_sources(self._input, sent.get("reason", ""))
+                self._input = halve_sources(self._input, sent.get("reason", ""))
             if warning := describe_loss(before, self._input):
                 self._warnings.append(f"{role.prompt}: {warning}")
             self._record(sent, reply)

@@ -37,33 +37,19 @@ async def fit_sources(model: Model, role: str, input: I, build: Build[I], *, rep
         most = _TEMPLATE + sum(len(message["content"].encode("utf-8", "replace")) + _TEMPLATE for message in messages)
         if most <= room or await model.count_tokens(messages, role=role) <= room:
             return input
-        input = shrink_sources(input)
+        input = _with(input, _smaller(sources_of(input)))
 
 
-def shrink_sources(input: I, reason: str = "") -> I:
-    """Return the input with its longest source halved if it outweighs all others, else without the last one.
+def halve_sources(input: I, reason: str) -> I:
+    """Return the input with half its sources, or half of its only one; raise ContextTooLong if it has none.
 
-    Args:
-        input: the input of a role.
-        reason: that of a server which found the prompt too long.
-
-    Raises:
-        ContextTooLong: there is no source, or only a short one.
+    `reason` is that of the server, which found the prompt too long.
     """
     sources = sources_of(input)
-    longest = max((len(source.text) for source in sources), default=0)
-    if longest > _SHORTEST and longest * 2 > sum(len(source.text) for source in sources):
-        half = longest // 2
-        sources = tuple(
-            replace(source, text=source.text[:half]) if len(source.text) == longest else source for source in sources
-        )
-    elif len(sources) > 1:
-        sources = sources[:-1]
-    else:
-        advice = "The question is too long for the model's context: shorten it, or use a larger model."
-        raise ContextTooLong(f"{reason} {advice}".strip())
-    changed: Any = {"sources": sources}
-    return replace(input, **changed)
+    try:
+        return _with(input, sources[: (len(sources) + 1) // 2] if len(sources) > 1 else _smaller(sources))
+    except ContextTooLong as error:
+        raise ContextTooLong(f"{reason} {error}".strip()) from error
 
 
 def sources_of(input: object) -> tuple[Source, ...]:
@@ -80,3 +66,21 @@ def describe_loss(before: object, after: object) -> str | None:
     cut = sum(old != new for old, new in zip(had, has, strict=False))
     shortened = f" and {cut} shortened" if cut else ""
     return f"{len(had) - len(has)} of {len(had)} passages left out{shortened}: the model's context is too small"
+
+
+def _smaller(sources: tuple[Source, ...]) -> tuple[Source, ...]:
+    """Return the sources with the longest one halved if it outweighs all others, else without the last one."""
+    longest = max((len(source.text) for source in sources), default=0)
+    if longest > _SHORTEST and longest * 2 > sum(len(source.text) for source in sources):
+        half = longest // 2
+        return tuple(
+            replace(source, text=source.text[:half]) if len(source.text) == longest else source for source in sources
+        )
+    if len(sources) > 1:
+        return sources[:-1]
+    raise ContextTooLong("The question is too long for the model's context: shorten it, or use a larger model.")
+
+
+def _with(input: I, sources: tuple[Source, ...]) -> I:
+    changed: Any = {"sources": sources}
+    return replace(input, **changed)

@@ -213,13 +213,13 @@ async def test_ask_cuts_a_source_that_outweighs_the_others(harness: MakeHarness)
     assert node.caller.warnings == [loss]
 
 
-async def test_ask_drops_sources_until_the_server_accepts_the_length(harness: MakeHarness) -> None:
-    model = ScriptedModel([*[ContextTooLong("too long")] * 5, VARN])
+async def test_ask_halves_sources_until_the_server_accepts_the_length(harness: MakeHarness) -> None:
+    model = ScriptedModel([*[ContextTooLong("too long")] * 4, VARN])
     node = harness(model)
     texts = (f"text{at} " + "word " * 100 for at in range(5))
     assert await node.run(lambda caller: caller.ask(DRAFT, given("Where?", *texts))) == VARN
-    assert ["text1" in request.text() for request in model.requests] == [True, True, True, True, False, False]
-    assert len(model.requests[5].text()) < len(model.requests[4].text())
+    assert ["text1" in request.text() for request in model.requests] == [True, True, True, False, False]
+    assert len(model.requests[4].text()) < len(model.requests[3].text())
     loss = "drafter/draft: 4 of 5 passages left out and 1 shortened: the model's context is too small"
     assert node.caller.warnings == [loss]
 
