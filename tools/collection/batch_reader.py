@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
-from sleuth.tools.collection.passage_analysis import PassageAnalyzer, Workers
+from sleuth.tools.collection.passage_analysis import Workers
 from sleuth.tools.documents.corpus import CorpusLine, is_corpus, read_corpus
 from sleuth.tools.documents.file_list import Item
 from sleuth.tools.documents.loading import MAX_SOURCE_BYTES, LoadedDocument
@@ -55,6 +55,11 @@ class Batch:
         self.passages += len(entry.passages)
         self.characters += len(entry.document.text)
 
+    def new_passages(self, stored: Stored) -> list[Passage]:
+        """Return the passages of the documents that were added or updated."""
+        changed = (entry for entry in self.entries if stored.differences[entry.document.id] != "unchanged")
+        return [passage for entry in changed for passage in entry.passages]
+
     def files_of(self, stored: Stored) -> dict[str, Difference]:
         """Return what happened to each file; of a file with several documents, the largest difference."""
         found: dict[str, Difference] = {}
@@ -68,15 +73,14 @@ class Batch:
 class BatchReader:
     """Reader of files in batches."""
 
-    def __init__(self, catalogue: Catalogue, workers: Workers, analyzer: PassageAnalyzer) -> None:
+    def __init__(self, catalogue: Catalogue, workers: Workers) -> None:
         self._catalogue = catalogue
-        self._analyzer = analyzer
         self._workers = workers
 
     def batches(self, items: Iterable[Item], stopped: Callable[[], bool] = lambda: False) -> Iterator[Batch]:
         """Yield the content of files; the failures of a batch are the files that cannot be read.
 
-        It ends after the present document when `stopped` returns True. The worker processes run until `stop`.
+        It ends after the present document when `stopped` returns True. The worker processes run until they are stopped.
         """
         batch = Batch()
         found: Iterable[LoadedDocument | CorpusLine | DocumentError]
@@ -95,24 +99,6 @@ class BatchReader:
                         return
             batch.files += loaded is None  # a corpus counts when all its lines were read
         yield self._without_taken(batch)
-
-    def start_analysis(self, batch: Batch, stored: Stored) -> None:
-        """Have worker processes analyze the new passages of a batch before they are indexed."""
-        found = [
-            (passage, entry.document.language if passage.text == entry.document.text else None)
-            for entry in batch.entries
-            if stored.differences[entry.document.id] != "unchanged"
-            for passage in entry.passages
-        ]
-        self._analyzer.start([passage for passage, _ in found], [language for _, language in found])
-
-    def stop(self) -> None:
-        """End the worker processes; the next reading starts them again."""
-        self._workers.stop()
-
-    def close(self) -> None:
-        """Stop a reading in another thread."""
-        self._workers.close()
 
     def _add(self, batch: Batch, item: Item, found: LoadedDocument | CorpusLine | DocumentError) -> None:
         source = item.source

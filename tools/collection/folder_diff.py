@@ -86,7 +86,6 @@ def compare_folder(
         failures += batch.failures
         sources |= {entry.document.id: entry.document.source for entry in batch.entries}
         differences |= catalogue.compare(batch.entries)
-    reader.stop()
     ids = {kind: [id_ for id_, each in differences.items() if each == kind] for kind in get_args(Difference)}
     failed = {source for source in read if any(failure.startswith(source) for failure in failures)}
     left = {id_: source for id_, source in stored.items() if id_ not in sources}

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from sleuth.tools.collection.batch_reader import Batch, BatchReader, file_entry
-from sleuth.tools.collection.passage_analysis import PassageAnalyzer
 from sleuth.tools.documents.file_list import list_files
-from sleuth.tools.documents.loading import NO_LOADERS, FileReader, LoadedDocument, Loaders, find_spans
+from sleuth.tools.documents.loading import NO_LOADERS, LoadedDocument, Loaders, find_spans
 from sleuth.tools.documents.parallel_reading import LocalWorkers
 from sleuth.tools.storage.catalogue import Catalogue
 
@@ -29,8 +28,7 @@ def batches(catalogue: Catalogue, *roots: Path, loaders: Loaders = NO_LOADERS) -
 
 
 def batch_reader(catalogue: Catalogue, *, loaders: Loaders = NO_LOADERS) -> BatchReader:
-    workers = LocalWorkers(lambda: FileReader(loaders=loaders), 2)
-    return BatchReader(catalogue, workers, PassageAnalyzer(workers))
+    return BatchReader(catalogue, LocalWorkers(2, loaders=loaders))
 
 
 def ids(read: list[Batch]) -> list[str]:
