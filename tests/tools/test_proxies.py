@@ -79,5 +79,5 @@ def test_every_client_of_the_product_takes_the_same_options() -> None:
     # Downloads of models follow the environment, as those of packages do.
     assert others == [
         "tools/tracing/exporter.py: requests.Session",
-        "studio/model_server/weights.py: httpx.AsyncClient",
+        "studio/model_server/weights.py: httpx2.AsyncClient",
     ]
