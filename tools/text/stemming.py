@@ -64,7 +64,7 @@ class KeywordTerms(NamedTuple):
 def language_of(text: str) -> str:
     """Return the ISO 639 code of the language by whose rules the words of a text are stemmed."""
     code = detect_language(text)
-    return code if code in STEMMED_LANGUAGES else ENGLISH
+    return code if code and code in STEMMED_LANGUAGES else ENGLISH
 
 
 def stems(text: str, language: str) -> list[str]:

@@ -86,7 +86,6 @@ class LocalEmbedder:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._model: Encode | None = None
         # The tokenizers of torch models store their padding, so two threads must not encode simultaneously.
         self._turn = threading.Lock()
 
@@ -103,11 +102,10 @@ class LocalEmbedder:
 
     def _encode(self, texts: list[str]) -> Vectors:
         with self._turn:
-            if self._model is None:
-                self._model = self._load()
             return self._model(texts)
 
-    def _load(self) -> Encode:
+    @cached_property
+    def _model(self) -> Encode:
         has_sentence_transformers = find_spec("sentence_transformers") is not None
         packaged = find_packaged(self.name)
         folder = packaged or (Path(self.name) if Path(self.name).is_dir() else None)
