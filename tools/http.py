@@ -3,13 +3,21 @@
 Replies are requested without compression, and compressed ones are refused, so that the limit holds for decoded bytes.
 """
 
+import re
+import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from typing import Any
 
 import httpx2
+from pydantic import SecretStr
 
 MAX_REPLY_BYTES = 32 << 20
 """Decoded bytes of one reply: 128 vectors of 4,096 numbers, or 4,000 tokens with 20 alternatives each, take less."""
+
+_PAUSES, _LONGEST_PAUSE = (0.5, 1.0, 2.0), 60.0
+"""Seconds before each retry by `post`, and at most if the server names them."""
+_SECONDS = re.compile(r"\d+(\.\d+)?")
 
 _OPTIONS: dict[str, Any] = {
     "headers": {"Accept-Encoding": "identity"},
@@ -19,12 +27,34 @@ _OPTIONS: dict[str, Any] = {
 
 
 class UnusableReply(httpx2.RequestError):
-    """A reply with status 200 that cannot be used. The SDK treats it as a broken connection and retries the request."""
+    """A reply with status 200 that cannot be used; the request is retried, as after a broken connection."""
 
 
-def bounded_client(options: dict[str, Any]) -> httpx2.Client:
-    """Return a blocking client with `client_options` that fails with UnusableReply once a reply exceeds the limit."""
-    return httpx2.Client(event_hooks={"response": [_bound]}, **_OPTIONS, **options)
+def bounded_client(options: dict[str, Any], *, key: SecretStr | None = None) -> httpx2.Client:
+    """Return a blocking client with `client_options` that fails with UnusableReply once a reply exceeds the limit.
+
+    `key`: a bearer token for the server.
+    """
+    client = httpx2.Client(event_hooks={"response": [_bound]}, **_OPTIONS, **options)
+    if key:
+        client.headers["Authorization"] = f"Bearer {key.get_secret_value()}"
+    return client
+
+
+def post(client: httpx2.Client, url: str, body: dict[str, Any]) -> httpx2.Response:
+    """Return the response to a body of JSON; retry after a broken connection, 408, 409, 429 or 5xx. Blocks.
+
+    Waits Retry-After seconds if given. Raises httpx2.HTTPError after the last attempt.
+    """
+    for pause in _PAUSES:
+        after = ""
+        with suppress(httpx2.RequestError):
+            response = client.post(url, json=body)
+            if response.status_code < 500 and response.status_code not in (408, 409, 429):
+                return response.raise_for_status()
+            after = response.headers.get("Retry-After", "")
+        time.sleep(min(float(after), _LONGEST_PAUSE) if _SECONDS.fullmatch(after) else pause)
+    return client.post(url, json=body).raise_for_status()
 
 
 def bounded_async_client(options: dict[str, Any]) -> httpx2.AsyncClient:

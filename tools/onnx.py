@@ -30,7 +30,9 @@ def open_session(
 
     disable_telemetry_events()  # the application may have imported it before
     options = SessionOptions()
-    options.intra_op_num_threads = threads or _cores()
+    # macOS does not limit the cores of a process.
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    options.intra_op_num_threads = threads or cores
     # Idle threads would otherwise use the cores that a model server needs.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if weights:
@@ -46,9 +48,3 @@ def as_inputs(rows: Sequence[tuple[Sequence[int], Sequence[int]]], *, pad: int =
     for row, (own, own_types) in enumerate(rows):
         ids[row, : len(own)], mask[row, : len(own)], types[row, : len(own)] = own, 1, own_types
     return {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):  # not on macOS
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -79,7 +79,7 @@ def is_loopback(host: str) -> bool:
 
 
 def client_options(url: str = "", proxy: str | None = None) -> dict[str, Any]:
-    """Return the options of every httpx and httpx2 client: the proxies of the environment do not apply.
+    """Return the options of every httpx2 client: the proxies of the environment do not apply.
 
     Args:
         url: the address to which the client connects.

@@ -19,9 +19,7 @@ from sleuth.tools.errors import UsageError
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.search.vectors.embedder import make_embedder
 from sleuth.tools.settings import Settings
-from sleuth.tools.sources.question_attributes import DOMAINS
-from sleuth.tools.sources.question_attributes.examples import Example, packaged_examples
-from sleuth.tools.sources.question_attributes.svm import TRAINED, LinearSvm
+from sleuth.tools.sources.question_attributes import DOMAINS, TRAINED, Example, LinearSvm, packaged_examples
 from training.pools import lines
 
 if TYPE_CHECKING:

@@ -14,8 +14,14 @@ from sleuth.agents.role import Input, LabelledOutput, Role
 from sleuth.agents.roles.inputs import QuestionInput, SourcesInput
 from sleuth.agents.roles.planning import MAX_STEPS
 from sleuth.tools.errors import BadReply
-from sleuth.tools.sources.question_attributes import DOMAINS, Attributes, Domain
-from sleuth.tools.sources.question_attributes.examples import Example, packaged_examples, select_demonstrations
+from sleuth.tools.sources.question_attributes import (
+    DOMAINS,
+    Attributes,
+    Domain,
+    Example,
+    packaged_examples,
+    select_demonstrations,
+)
 from sleuth.tools.text.normalization import single_line
 
 # A draft checked against evidence that was searched with it (PAR-RAG, section 3.6)

@@ -10,7 +10,7 @@ from itertools import accumulate
 from pathlib import Path
 from random import Random
 
-from sleuth.tools.documents.corpus import CorpusLine
+from sleuth.tools.documents.loading import LoadedDocument, PassageSpan
 
 NEAR = 50
 SENTENCES, WORDS = 6, 12
@@ -63,9 +63,10 @@ def passage(number: int, seed: int) -> dict[str, str]:
     return {"id": f"p{number:07}", "title": name(number), "text": text}
 
 
-def line_of(number: int) -> CorpusLine:
+def line_of(number: int) -> LoadedDocument:
     """Return the same as ingestion reads it."""
-    return CorpusLine(**passage(number, 0), tags=())
+    line = passage(number, 0)
+    return LoadedDocument(**line, media_type="text/plain", tags=(), spans=(PassageSpan(0, len(line["text"]), ""),))
 
 
 def questions(passages: int, seed: int, count: int) -> list[tuple[str, str]]:

@@ -33,7 +33,7 @@ from benchmarks.harness import Projected, Spent, clock, in_own_process, write_js
 from benchmarks.servers import Server, chroma, postgres
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.collection import Collection
-from sleuth.tools.collection.batch_reader import corpus_entry
+from sleuth.tools.collection.batch_reader import make_entry
 from sleuth.tools.documents.resource_limits import peak_megabytes
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.search.vectors import Embedder, NoEmbedder, VectorIndex
@@ -152,7 +152,8 @@ async def search(collection: Collection, mode: Mode, asked: Questions) -> Row:
 
 async def add(collection: Collection, number: int) -> tuple[str, Spent]:
     """Add a document to every index; return its id, and the time."""
-    new = corpus_entry(source="growth", line=line_of(number))
+    line = line_of(number)
+    new = make_entry(document_id=line.id, source="growth", loaded=line)
     with clock() as taken:
         await collection.put([new])
         await collection.catch_up()

@@ -18,7 +18,7 @@ from sleuth.tools.search import Retriever
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Tracing
 from sleuth.tools.sources.knowledge_graph.functions import KnowledgeGraph
-from sleuth.tools.sources.question_attributes.svm import SvmPredictor
+from sleuth.tools.sources.question_attributes import SvmPredictor
 from sleuth.tools.sources.web_pages.page import PageText
 from sleuth.tools.storage.archive import Archive
 from sleuth.tools.storage.triples import MemoryTriples, TripleStore

@@ -39,7 +39,7 @@ from sleuth.tools.search.reranker import CompressorReranker
 from sleuth.tools.search.vectors.embedder import LangChainEmbedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.knowledge_graph.backends import open_graph
-from sleuth.tools.sources.question_attributes.svm import find_svm
+from sleuth.tools.sources.question_attributes import find_svm
 from sleuth.tools.sources.web_pages.page import Page, read_pages
 from sleuth.tools.storage.catalogue import Listed
 from sleuth.tools.storage.locks import hold

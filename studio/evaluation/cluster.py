@@ -16,7 +16,7 @@ from sleuth.studio.evaluation.results import Result
 from sleuth.studio.evaluation.runs import Job, JobRunner
 from sleuth.studio.simulation import Simulation
 from sleuth.tools.collection import Collection
-from sleuth.tools.collection.ray_cluster import RETRIES, Connect, cluster_failed, connect, processors
+from sleuth.tools.collection.ray_cluster import RETRIES, cluster_failed, connect, processors
 from sleuth.tools.errors import ModelUnavailable, SleuthError, StoreError
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.locks import hold
@@ -69,7 +69,6 @@ async def open_cluster(
     simulation: Simulation | None,
     gold: Sequence[str],
     texts: Mapping[str, tuple[str, str]],
-    connect: Connect = connect,
 ) -> AsyncIterator[Callable[[Job], Awaitable[Result]]]:
     """Start a worker for each processor of the settings' cluster, and yield the function that runs a job on the next.
 
@@ -78,7 +77,6 @@ async def open_cluster(
         simulation: as for `open_models`.
         gold: as for `open_models`.
         texts: title and text of the gold by id.
-        connect: connects to the cluster.
 
     Raises:
         UsageError: Ray is not installed, or no cluster answers.

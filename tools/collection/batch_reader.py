@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
-from sleuth.tools.collection.passage_analysis import PassageAnalyzer, Workers
-from sleuth.tools.documents.corpus import CorpusLine, is_corpus, read_corpus
+from sleuth.tools.collection.passage_analysis import Workers
+from sleuth.tools.documents.corpus import is_corpus, read_corpus
 from sleuth.tools.documents.file_list import Item
 from sleuth.tools.documents.loading import MAX_SOURCE_BYTES, LoadedDocument
 from sleuth.tools.documents.parallel_reading import read_ahead
@@ -55,6 +55,11 @@ class Batch:
         self.passages += len(entry.passages)
         self.characters += len(entry.document.text)
 
+    def new_passages(self, stored: Stored) -> list[Passage]:
+        """Return the passages of the documents that were added or updated."""
+        changed = (entry for entry in self.entries if stored.differences[entry.document.id] != "unchanged")
+        return [passage for entry in changed for passage in entry.passages]
+
     def files_of(self, stored: Stored) -> dict[str, Difference]:
         """Return what happened to each file; of a file with several documents, the largest difference."""
         found: dict[str, Difference] = {}
@@ -68,18 +73,17 @@ class Batch:
 class BatchReader:
     """Reader of files in batches."""
 
-    def __init__(self, catalogue: Catalogue, workers: Workers, analyzer: PassageAnalyzer) -> None:
+    def __init__(self, catalogue: Catalogue, workers: Workers) -> None:
         self._catalogue = catalogue
-        self._analyzer = analyzer
         self._workers = workers
 
     def batches(self, items: Iterable[Item], stopped: Callable[[], bool] = lambda: False) -> Iterator[Batch]:
         """Yield the content of files; the failures of a batch are the files that cannot be read.
 
-        It ends after the present document when `stopped` returns True. The worker processes run until `stop`.
+        It ends after the present document when `stopped` returns True. The worker processes run until they are stopped.
         """
         batch = Batch()
-        found: Iterable[LoadedDocument | CorpusLine | DocumentError]
+        found: Iterable[LoadedDocument | DocumentError]
         for item, loaded in read_ahead(items, self._workers.submit, self._workers.count):
             found = [loaded] if loaded else read_corpus(item.path)
             if len(item.source.encode()) > MAX_SOURCE_BYTES:
@@ -96,30 +100,12 @@ class BatchReader:
             batch.files += loaded is None  # a corpus counts when all its lines were read
         yield self._without_taken(batch)
 
-    def start_analysis(self, batch: Batch, stored: Stored) -> None:
-        """Have worker processes analyze the new passages of a batch before they are indexed."""
-        found = [
-            (passage, entry.document.language if passage.text == entry.document.text else None)
-            for entry in batch.entries
-            if stored.differences[entry.document.id] != "unchanged"
-            for passage in entry.passages
-        ]
-        self._analyzer.start([passage for passage, _ in found], [language for _, language in found])
-
-    def stop(self) -> None:
-        """End the worker processes; the next reading starts them again."""
-        self._workers.stop()
-
-    def close(self) -> None:
-        """Stop a reading in another thread."""
-        self._workers.close()
-
-    def _add(self, batch: Batch, item: Item, found: LoadedDocument | CorpusLine | DocumentError) -> None:
+    def _add(self, batch: Batch, item: Item, found: LoadedDocument | DocumentError) -> None:
         source = item.source
-        if isinstance(found, CorpusLine):
-            batch.add(corpus_entry(source=source, line=found))
-        elif isinstance(found, DocumentError):
+        if isinstance(found, DocumentError):
             batch.failures.append(str(found))
+        elif found.id:
+            batch.add(make_entry(document_id=found.id, source=source, loaded=found))
         else:
             document_id = self._free_id(item.document_id, source, found.text, batch)
             former = self._catalogue.sources_of_ids([item.document_id]).get(item.document_id, source)
@@ -127,7 +113,7 @@ class BatchReader:
                 delete = f"`sleuth docs delete {item.document_id}` removes the former one"
                 batch.notes.append(f"{source}: perhaps moved from {former}, which is gone: {delete}.")
             batch.sources[document_id] = item.path, item.member
-            batch.add(file_entry(document_id=document_id, source=source, loaded=found))
+            batch.add(make_entry(document_id=document_id, source=source, loaded=found))
             batch.notes += [f"{source}: {found.note}"] if found.note else []
 
     def _without_taken(self, batch: Batch) -> Batch:
@@ -182,8 +168,11 @@ def is_missing(path: Path) -> bool:
         return False
 
 
-def file_entry(*, document_id: str, source: str, loaded: LoadedDocument) -> Entry:
-    """Return a file as a document with passages; an unchanged passage keeps its id when the file changes."""
+def make_entry(*, document_id: str, source: str, loaded: LoadedDocument) -> Entry:
+    """Return a document with its passages.
+
+    A passage of a file that is unchanged keeps its id when the file changes; that of a corpus line has the line's id.
+    """
     seen: dict[str, int] = {}
     passages = []
     for start, end, location, places in loaded.spans:
@@ -193,7 +182,7 @@ def file_entry(*, document_id: str, source: str, loaded: LoadedDocument) -> Entr
         repeat = f"-{seen[mark]}" if seen[mark] > 1 else ""
         passages.append(
             Passage(
-                id=f"{document_id}#{mark}{repeat}",
+                id=loaded.id or f"{document_id}#{mark}{repeat}",
                 document_id=document_id,
                 title=loaded.title,
                 text=text,
@@ -203,26 +192,17 @@ def file_entry(*, document_id: str, source: str, loaded: LoadedDocument) -> Entr
                 places=places,
             )
         )
-    return Entry(document=_document(document_id, source, loaded, loaded.media_type), passages=tuple(passages))
-
-
-def corpus_entry(*, source: str, line: CorpusLine) -> Entry:
-    """Return a corpus line as a document of one passage with the same id."""
-    passage = Passage(id=line.id, document_id=line.id, title=line.title, text=line.text, start=0, end=len(line.text))
-    return Entry(document=_document(line.id, source, line, "text/plain"), passages=(passage,))
-
-
-def _document(document_id: str, source: str, found: LoadedDocument | CorpusLine, media_type: str) -> Document:
-    return Document(
+    document = Document(
         id=document_id,
-        title=found.title,
+        title=loaded.title,
         source=source,
-        text=found.text,
-        media_type=media_type,
-        content_hash=content_hash(found.text),
+        text=loaded.text,
+        media_type=loaded.media_type,
+        content_hash=content_hash(loaded.text),
         added_at=now(),
-        author=found.author,
-        date=found.date,
-        language=detect_language(found.text) or "",
-        tags=found.tags,
+        author=loaded.author,
+        date=loaded.date,
+        language=detect_language(loaded.text) or "",
+        tags=loaded.tags,
     )
+    return Entry(document=document, passages=tuple(passages))

@@ -5,7 +5,7 @@ import gc
 import logging
 from collections.abc import AsyncIterator, Callable, Container, Sequence, Set
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +18,6 @@ from sleuth.tools.collection.originals import Originals
 from sleuth.tools.collection.passage_analysis import PassageAnalyzer, Workers
 from sleuth.tools.collection.ray_cluster import RayEmbedder, RayWorkers
 from sleuth.tools.documents.file_list import Item, list_files
-from sleuth.tools.documents.loading import FileReader
 from sleuth.tools.documents.parallel_reading import LocalWorkers, default_workers
 from sleuth.tools.documents.resource_limits import Bounds
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
@@ -71,7 +70,9 @@ class Collection:
         self.reranker: Reranker | None = EndpointReranker(settings) if settings.reranker else None
         self.search_slots = asyncio.Semaphore(4)  # searches at a time: asyncio has more threads, for other owners
         self._ranking_model = MODEL if settings.ranker == "trained" else None
-        self._analyzer = PassageAnalyzer(workers := make_workers(settings))
+        self._workers = make_workers(settings)
+        self.stop_workers = in_thread(self._workers.stop)
+        self._analyzer = PassageAnalyzer(self._workers)
         self._indexes = IndexSet(settings, catalogue, embedder, self._analyzer)
         self._matching = lru_cache(maxsize=MAX_FILTERS)(
             lambda where, _head: catalogue.matching_passages(parse_filter(where))
@@ -80,8 +81,7 @@ class Collection:
         self.original = in_thread(self._originals.path_of)
         self._knowledge = NameGraphCache(catalogue, self._indexes.name_vectors_file, embedder)
         self.knowledge_graph = in_thread(self._knowledge.graph)
-        self._reader = BatchReader(catalogue, workers, self._analyzer)
-        self.stop_workers = in_thread(self._reader.stop)
+        self._reader = BatchReader(catalogue, self._workers)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -139,8 +139,8 @@ class Collection:
 
     @in_thread
     def close(self) -> None:
-        """Close the readers, indexes and connections."""
-        self._reader.close()
+        """Close the workers, indexes and connections."""
+        self._workers.close()
         self._indexes.close()
         self._catalogue.close()
 
@@ -152,14 +152,13 @@ class Collection:
     @in_thread
     def compare_folder(self, folder: Path, changed: Set[Path] | None = None) -> FolderDiff:
         """Return the differences between a folder and this collection, as `folder_diff.compare_folder` does."""
-        return compare_folder(
-            folder,
-            changed,
-            catalogue=self._catalogue,
-            reader=self._reader,
-            loaders=self._settings.loaders,
-            home=self._settings.home.absolute(),
-        )
+        home, loaders = self._settings.home.absolute(), self._settings.loaders
+        try:
+            return compare_folder(
+                folder, changed, catalogue=self._catalogue, reader=self._reader, loaders=loaders, home=home
+            )
+        finally:
+            self._workers.stop()
 
     async def ingest_files(
         self, files: Sequence[Item], *, stopped: Callable[[], bool] = lambda: False
@@ -175,7 +174,7 @@ class Collection:
                 stored = await asyncio.to_thread(self._originals.put, batch, self._put)
             else:
                 stored = await self.put(batch.entries)
-            await asyncio.to_thread(self._reader.start_analysis, batch, stored)
+            await asyncio.to_thread(self._analyzer.start, batch.new_passages(stored))
             yield batch, stored
 
     @in_thread
@@ -326,8 +325,7 @@ def make_workers(settings: Settings) -> Workers:
     )
     if settings.ray:
         return RayWorkers(settings.ray, loaders=settings.loaders, bounds=bounds)
-    make_reader = partial(FileReader, loaders=settings.loaders, bounds=bounds)
-    return LocalWorkers(make_reader, settings.ingest_workers or default_workers())
+    return LocalWorkers(settings.ingest_workers or default_workers(), loaders=settings.loaders, bounds=bounds)
 
 
 def make_passage_embedder(settings: Settings) -> Embedder:

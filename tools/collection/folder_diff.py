@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import get_args
 
 from sleuth.tools.collection.batch_reader import BatchReader, is_missing
-from sleuth.tools.documents.community_loaders import check_names
 from sleuth.tools.documents.corpus import is_corpus
 from sleuth.tools.documents.file_list import Item, find_files
 from sleuth.tools.documents.formats.archives import ZIP
@@ -73,11 +72,14 @@ def compare_folder(
     """
     if folder.is_file():
         raise UsageError(f"{str(folder)!r} is a file. Name a folder, or read the file with `sleuth ingest`.")
-    check_names(loaders.values())
     files = {item.source: item for item in find_files([folder], loaders) if not item.reason}
     stored = catalogue.sources_below(os.path.join(printable(folder), ""))  # noqa: PTH118 - ends with "/"
     stored = {id_: source for id_, source in stored.items() if not Path(source).is_relative_to(home)}
-    considered = [item for item in files.values() if _is_among(item.path, changed)]
+    considered = [
+        item
+        for item in files.values()
+        if changed is None or any(path in changed for path in (item.path, *item.path.parents))
+    ]
     new = {item.source for item in considered} - set(stored.values())
     new -= {item.source for item in considered if _must_read(item.path)}
     read = {item.source: item for item in considered if item.source not in new}
@@ -86,7 +88,6 @@ def compare_folder(
         failures += batch.failures
         sources |= {entry.document.id: entry.document.source for entry in batch.entries}
         differences |= catalogue.compare(batch.entries)
-    reader.stop()
     ids = {kind: [id_ for id_, each in differences.items() if each == kind] for kind in get_args(Difference)}
     failed = {source for source in read if any(failure.startswith(source) for failure in failures)}
     left = {id_: source for id_, source in stored.items() if id_ not in sources}
@@ -104,11 +105,6 @@ def compare_folder(
         failures=tuple(failures),
         paths=frozenset(paths),
     )
-
-
-def _is_among(path: Path, changed: Set[Path] | None) -> bool:
-    """Return whether a file, or a folder above it, may have changed."""
-    return changed is None or any(each in changed for each in (path, *path.parents))
 
 
 def _must_read(path: Path) -> bool:

@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from hashlib import sha256
 from mimetypes import guess_type
 from pathlib import Path
@@ -50,7 +51,7 @@ class Originals:
         name = self._catalogue.original(document_id)
         if name is None or not str(name).isalnum():  # a damaged cell must not name another folder
             return None
-        path = self._path(name)
+        path = self._folder / str(name)
         return path if path.is_file() else None
 
     def delete_unused(self) -> None:
@@ -59,7 +60,7 @@ class Originals:
             return
         with self._turn:
             used = self._catalogue.originals_in_use()
-            for path in self._folder().glob("*"):
+            for path in self._folder.glob("*"):
                 if path.name not in used:
                     path.unlink(missing_ok=True)
 
@@ -74,7 +75,7 @@ class Originals:
             return ""
         name = sha256(data).hexdigest()
         try:
-            _write(self._path(name), data)
+            _write(self._folder / name, data)
         except OSError as error:
             raise StoreError(
                 f"The copy of {entry.document.source} cannot be stored: {error.strerror}. Free some space, or set "
@@ -82,9 +83,7 @@ class Originals:
             ) from error
         return name
 
-    def _path(self, name: str) -> Path:
-        return self._folder() / str(name)
-
+    @cached_property
     def _folder(self) -> Path:
         owner = sha256(self._catalogue.owner.encode()).hexdigest()[:16]
         return self._home / FOLDER / self._catalogue.id() / owner

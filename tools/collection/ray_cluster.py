@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -35,9 +35,6 @@ _SECONDS = 10.0
 """Time to reach the head node; Ray itself waits for minutes."""
 _MIN_PASSAGES = 16
 """Smallest number of passages of a task."""
-
-T = TypeVar("T")
-Connect: TypeAlias = Callable[[str], ModuleType]
 
 
 def connect(address: str) -> ModuleType:
@@ -107,16 +104,15 @@ def cluster_failed(error: BaseException) -> StoreError:
 class RayWorkers:
     """The workers of a cluster, one for each of its processors; the task of a killed worker is repeated."""
 
-    def __init__(self, address: str, *, loaders: Loaders, bounds: Bounds, connect: Connect = connect) -> None:
+    def __init__(self, address: str, *, loaders: Loaders, bounds: Bounds) -> None:
         """Set the address, as in `connect`; the first file or passage connects."""
         self._address = address
-        self._connect = connect
         self._options = tuple(loaders.items()), bounds
         self._last: tuple[tuple[Path, int], Any] | None = None
 
     @cached_property
     def _ray(self) -> ModuleType:
-        return self._connect(self._address)
+        return connect(self._address)
 
     @cached_property
     def count(self) -> int:
@@ -133,40 +129,40 @@ class RayWorkers:
             failed: Future[LoadedDocument] = Future()
             failed.set_exception(DocumentError(f"{printable(item.path, item.member)}: {error}"))
             return failed
-        return self._start(_parse, read_file, *key, item.member, self._options, self._last[1])
+        return self._start(read_file, *key, item.member, self._options, self._last[1])
 
     def submit_analysis(self, given: dict[str, Any]) -> "Future[dict[str, Any]]":
         """Start the analysis of passages."""
-        return self._start(dict, analyze, given)
+        return self._start(analyze, given)
 
     def stop(self) -> None:
         """Forget the last file; the cluster ends its idle workers itself."""
         self._last = None
 
-    def close(self) -> None:
-        """Forget the last file; the process stays connected to the cluster."""
-        self.stop()
+    close = stop
 
-    def _start(self, parse: Callable[[Any], T], function: Callable[..., Any], *given: object) -> "Future[T]":
-        """Start a task; return the future of its parsed result."""
-        result = self._ray.remote(num_cpus=1, max_retries=RETRIES)(function).remote(*given)
-        found: Future[T] = Future()
+    def _start(self, function: Callable[..., Any], *given: object) -> "Future[Any]":
+        """Start a task; return the future of its result, or of the error that it returns."""
+        task = self._ray.remote(num_cpus=1, max_retries=RETRIES)(function).remote(*given)
+        found: Future[Any] = Future()
 
         def finish(done: "Future[Any]") -> None:
             if found.set_running_or_notify_cancel():
                 try:
-                    found.set_result(parse(done.result()))
-                except (DocumentError, StoreError) as error:
-                    found.set_exception(error)
+                    result = done.result()
                 except self._ray.exceptions.RayError as error:
-                    found.set_exception(cluster_failed(error))
+                    result = cluster_failed(error)
+                if isinstance(result, Exception):
+                    found.set_exception(result)
+                else:
+                    found.set_result(result)
 
-        result.future().add_done_callback(finish)
+        task.future().add_done_callback(finish)
         return found
 
 
-def read_file(path: Path, modified: int, member: str, options: Any, data: bytes) -> LoadedDocument | str:  # noqa: ANN401
-    """Read a file on a worker from its bytes; return the document, or the reason why it cannot be read."""
+def read_file(path: Path, modified: int, member: str, options: Any, data: bytes) -> LoadedDocument | DocumentError:  # noqa: ANN401
+    """Read a file on a worker from its bytes; return the document, or the error that names the file."""
     with TemporaryDirectory() as folder:
         copy = Path(folder) / path.name
         copy.write_bytes(data)
@@ -174,7 +170,7 @@ def read_file(path: Path, modified: int, member: str, options: Any, data: bytes)
         try:
             return _reader(*options).read(copy, member)
         except DocumentError as error:
-            return str(error).replace(printable(copy), printable(path))
+            return DocumentError(str(error).replace(printable(copy), printable(path)))
 
 
 @lru_cache(maxsize=1)
@@ -183,27 +179,19 @@ def _reader(loaders: tuple[tuple[str, str], ...], bounds: Bounds) -> FileReader:
     return FileReader(loaders=dict(loaders), bounds=bounds)
 
 
-def _parse(result: LoadedDocument | str) -> LoadedDocument:
-    if isinstance(result, str):
-        raise DocumentError(result)
-    return result
-
-
 class RayEmbedder:
     """Embeds passages on the workers of a cluster, and questions in this process."""
 
-    def __init__(self, address: str, embedder: Embedder, *, connect: Connect = connect) -> None:
-        """Set the cluster; the first passages connect.
+    def __init__(self, address: str, embedder: Embedder) -> None:
+        """Set the cluster, to which the first passages connect.
 
         Args:
             address: as in `connect`.
             embedder: the embedder of questions; the workers load the model of the same name.
-            connect: connects to the cluster.
         """
         self.name = embedder.name
+        self.embed_query = embedder.embed_query
         self._address = address
-        self._embedder = embedder
-        self._connect = connect
 
     def embed_passages(self, texts: list[str]) -> Vectors:
         """Return one row per text.
@@ -212,7 +200,7 @@ class RayEmbedder:
             UsageError: Ray is not installed, or no cluster answers.
             StoreError: a worker cannot load the model, or the cluster fails.
         """
-        ray = self._connect(self._address)
+        ray = connect(self._address)
         task = ray.remote(num_cpus=1, max_retries=RETRIES)(embed)
         size = max(_MIN_PASSAGES, -(-len(texts) // processors(ray)))
         parts = [texts[start : start + size] for start in range(0, len(texts), size)]
@@ -221,10 +209,6 @@ class RayEmbedder:
         except ray.exceptions.RayError as error:
             raise cluster_failed(error) from error
         return np.concatenate(vectors)
-
-    def embed_query(self, text: str) -> Vectors:
-        """Return the vector of a question."""
-        return self._embedder.embed_query(text)
 
 
 def embed(name: str, texts: list[str]) -> Vectors:

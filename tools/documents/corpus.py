@@ -8,11 +8,11 @@ import json
 import math
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
 from sleuth.tools.documents.formats.content import clean_author, clean_date, clean_tags
+from sleuth.tools.documents.loading import LoadedDocument, PassageSpan
 from sleuth.tools.documents.resource_limits import ordinary_size, printable
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.text.normalization import normalize, title_from
@@ -25,27 +25,15 @@ _MOST_UNPACKED = 100
 """Times its size to which a gzipped corpus may unpack, beyond the first line's bytes; texts reach ten."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CorpusLine:
-    """One passage with an id of its own; a line without a title has its id for a title."""
-
-    id: str
-    title: str
-    text: str
-    author: str = ""
-    date: str = ""
-    tags: tuple[str, ...] = ()
-
-
 def is_corpus(path: Path) -> bool:
     """Return whether the name is that of a corpus: .jsonl or .jsonl.gz."""
     return path.name.lower().endswith((".jsonl", ".jsonl.gz"))
 
 
-def read_corpus(path: Path) -> Iterator[CorpusLine | DocumentError]:
-    """Yield the passages in order, and an error for each line that cannot be used.
+def read_corpus(path: Path) -> Iterator[LoadedDocument | DocumentError]:
+    """Yield a document of one passage for each line, in order, and an error for each line that cannot be used.
 
-    A repeated id is an error at its second line: the first one is kept.
+    A line without a title has its id for a title. A repeated id is an error at its second line: the first one is kept.
     """
     seen: dict[str, int] = {}
     name, number = printable(path), 0
@@ -83,7 +71,7 @@ def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
             yield number, raw
 
 
-def _line(raw: bytes, seen: dict[str, int], path: str, number: int) -> CorpusLine | DocumentError:
+def _line(raw: bytes, seen: dict[str, int], path: str, number: int) -> LoadedDocument | DocumentError:
     """Return the passage on a line, remembered in `seen`, or what is wrong with it."""
     try:
         line = _parse(raw)
@@ -97,7 +85,7 @@ def _line(raw: bytes, seen: dict[str, int], path: str, number: int) -> CorpusLin
     return line
 
 
-def _parse(raw: bytes) -> CorpusLine:
+def _parse(raw: bytes) -> LoadedDocument:
     """Raise ValueError with the reason."""
     if len(raw) > MAX_LINE_BYTES:
         raise ValueError(f"is longer than {MAX_LINE_BYTES >> 20} MiB")
@@ -114,13 +102,15 @@ def _parse(raw: bytes) -> CorpusLine:
         )
     if title is not None and not isinstance(title, str):
         raise ValueError('its "title" is not a string')
-    return CorpusLine(
+    return LoadedDocument(
         id=identity,
+        media_type="text/plain",
         title=title_from(normalize(title or "")) or identity,
         text=text,
         author=clean_author(value.get("author")),
         date=clean_date(value.get("date")),
         tags=clean_tags(value.get("tags")),
+        spans=(PassageSpan(0, len(text), ""),),
     )
 
 

@@ -44,7 +44,6 @@ def list_files(
     Raises:
         UsageError: a root or a loader class does not exist.
     """
-    check_names(loaders.values())
     found = list(find_files(roots, loaders))
     files = [item for item in found if not item.reason and (only is None or item.path in only)]
     return files, [f"{item.source}: {item.reason}" for item in found if item.reason]
@@ -54,8 +53,9 @@ def find_files(roots: Iterable[Path], loaders: Loaders) -> Iterator[Item]:
     """Yield the named files, and all files in the named folders in order of name, each once.
 
     A hidden folder is yielded instead of its files, unless it is named. A folder that may not be read, and an archive
-    that cannot be opened, are yielded so that reading them reports the error.
+    that cannot be opened, are yielded so that reading them reports the error. Raises as `list_files`.
     """
+    check_names(loaders.values())
     seen: set[Path] = set()
     for root in roots:
         if not os.path.exists(root):  # noqa: PTH110  (Path.exists raises where a folder above may not be entered)

@@ -115,11 +115,11 @@ class PassageSpan(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LoadedDocument:
-    """The text of one file. HTML and Word files become Markdown; `media_type` is that of the file.
+    """The text of one file, or of a line of a corpus. HTML and Word files become Markdown; `media_type` is of the file.
 
     The text from a loader class is plain text, whatever the file's type. `author`, `date` (ISO 8601) and `tags` are the
     file's own properties; without a date of its own, that of its last modification. `note`: a remark about the reading,
-    such as the pages that were read by OCR. `spans`: its passages.
+    such as the pages that were read by OCR. `spans`: its passages. `id`: that of a line of a corpus.
     """
 
     title: str
@@ -130,6 +130,7 @@ class LoadedDocument:
     tags: tuple[str, ...] = ()
     note: str = ""
     spans: tuple[PassageSpan, ...] = ()
+    id: str = ""
 
 
 _DOCUMENT = TypeAdapter(LoadedDocument)

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from sleuth.tools.documents.corpus import is_corpus
 from sleuth.tools.documents.file_list import Item
-from sleuth.tools.documents.loading import FileReader, LoadedDocument
-from sleuth.tools.documents.resource_limits import Bounds
+from sleuth.tools.documents.loading import NO_LOADERS, FileReader, LoadedDocument, Loaders
+from sleuth.tools.documents.resource_limits import BOUNDS, Bounds
 from sleuth.tools.documents.worker import Worker
 from sleuth.tools.errors import DocumentError, StoreError
 
@@ -61,9 +61,9 @@ class _Pool:
 class LocalWorkers:
     """Worker processes on this machine: as many that read files as that analyze passages."""
 
-    def __init__(self, make_reader: Callable[[], FileReader], count: int) -> None:
+    def __init__(self, count: int, *, loaders: Loaders = NO_LOADERS, bounds: Bounds = BOUNDS) -> None:
         self.count = count
-        self._readers = _Pool([make_reader() for _ in range(count)], "read-files")
+        self._readers = _Pool([FileReader(loaders=loaders, bounds=bounds) for _ in range(count)], "read-files")
         self._analyzers = _Pool([Worker(_ANALYSIS, _ANALYSIS_BOUNDS) for _ in range(count)], "analyze-passages")
 
     def submit(self, item: Item) -> "Future[LoadedDocument]":

@@ -100,15 +100,13 @@ class KeywordIndex(Index):
 
     def search(self, text: str, k: int) -> list[tuple[str, float]]:
         """Return the best passages for any text, as ids with BM25 scores, best first."""
-        searcher, words, allowed = self._index.searcher(), self.question_stems(text), self._allowed
-        with self._storing("read"):
-            if allowed is None:
-                return _search(searcher, self._schema, words, k)
-            if len(allowed) ** 2 < 2 * k * searcher.num_docs:
-                return _search(searcher, self._schema, words, k, only=allowed)
-            search = partial(_search, searcher, self._schema, words)
-            share = len(allowed) / searcher.num_docs
-            return search_deeper(search, k, allowed, depth=round(1.5 * k / share) + 1)
+        words, allowed, passages = self.question_stems(text), self._allowed, self.count()
+        if allowed is None:
+            return self._search(words, k)
+        if len(allowed) ** 2 < 2 * k * passages:
+            return self._search(words, k, only=allowed)
+        depth = round(1.5 * k * passages / len(allowed)) + 1
+        return search_deeper(partial(self._search, words), k, allowed, depth=depth)
 
     def stems(self, text: str, language: str) -> Sequence[str]:
         """Return the stems of a passage's text in the passage's language; callers must not modify them."""
@@ -121,14 +119,50 @@ class KeywordIndex(Index):
     def languages(self) -> Sequence[str]:
         """Return the languages of the passages, the most frequent one first; English if there are no passages."""
         if not self._languages:
-            with self._storing("read"):
-                self._languages = _languages(self._index.searcher(), self._schema)
+            counts = {each: self.frequency(each, field="language") for each in STEMMED_LANGUAGES}
+            present = filter(counts.__getitem__, STEMMED_LANGUAGES)
+            self._languages = sorted(present, key=lambda each: (-counts[each], each)) or [ENGLISH]
         return self._languages
 
-    def frequency(self, stem: str) -> int:
-        """Return the number of passages that contain a word with this stem."""
+    def frequency(self, term: str, *, field: str = "text") -> int:
+        """Return the number of passages that contain a word with this stem, or another term in a field.
+
+        The frequency that tantivy stores still counts deleted passages.
+        """
         with self._storing("read"):
-            return _count(self._index.searcher(), self._schema, "text", stem)
+            query = tantivy.Query.term_query(self._schema, field, term)
+            found = self._index.searcher().search(query, 1, count=True)
+            return int(found.count)  # type: ignore[attr-defined]  # the stubs leave it out
+
+    def _search(
+        self, words: Mapping[str, Sequence[str]], k: int, *, only: Collection[str] | None = None
+    ) -> list[tuple[str, float]]:
+        if not words or not k:
+            return []
+        query = _any([clause for stems in list(words.values())[:_MOST_TERMS] for clause in self._match(stems)])
+        if only is not None:  # a clause that adds nothing to the scores
+            among = tantivy.Query.const_score_query(tantivy.Query.term_set_query(self._schema, "id", list(only)), 0.0)
+            query = tantivy.Query.boolean_query([(tantivy.Occur.Must, query), (tantivy.Occur.Must, among)])
+        searcher = self._index.searcher()
+        with self._storing("read"):
+            hits = searcher.search(query, k).hits
+            found = [(str(searcher.doc(address)["id"][0]), float(score)) for score, address in hits]
+        return sorted(found, key=lambda hit: (-hit[1], hit[0]))
+
+    def _match(self, stems: Sequence[str]) -> Iterator[tantivy.Query]:
+        """Yield a query for each stem of a word.
+
+        The word is as rare as all its stems together; BM25 would favor the language with few passages.
+        """
+        weights = [1.0]
+        if len(stems) > 1:
+            counts, passages = list(map(self.frequency, stems)), self.count()
+            rarity = inverse_frequency(passages, sum(counts))
+            weights = [rarity / inverse_frequency(passages, each) for each in counts]
+        for stem, weight in zip(stems, weights, strict=True):
+            title = tantivy.Query.boost_query(tantivy.Query.term_query(self._schema, "title", stem), _TITLE_BOOST)
+            both = _any([tantivy.Query.term_query(self._schema, "text", stem), title])
+            yield both if weight == 1.0 else tantivy.Query.boost_query(both, weight)
 
     def _open(self, index: tantivy.Index) -> None:
         index.register_tokenizer(_STEMS, tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build())
@@ -184,53 +218,6 @@ def search_deeper(
         if len(kept) >= k or len(found) < depth:
             return kept[:k]
         depth *= 4
-
-
-def _count(searcher: tantivy.Searcher, schema: tantivy.Schema, field: str, term: str) -> int:
-    """Return the number of passages with a term; the index's own frequency still counts what was deleted."""
-    found = searcher.search(tantivy.Query.term_query(schema, field, term), 1, count=True)
-    return int(found.count)  # type: ignore[attr-defined]  # the stubs leave it out
-
-
-def _languages(searcher: tantivy.Searcher, schema: tantivy.Schema) -> Sequence[str]:
-    counts = {language: _count(searcher, schema, "language", language) for language in STEMMED_LANGUAGES}
-    return sorted(filter(counts.__getitem__, STEMMED_LANGUAGES), key=lambda each: (-counts[each], each)) or [ENGLISH]
-
-
-def _search(
-    searcher: tantivy.Searcher,
-    schema: tantivy.Schema,
-    words: Mapping[str, Sequence[str]],
-    k: int,
-    *,
-    only: Collection[str] | None = None,
-) -> list[tuple[str, float]]:
-    if not words or not k:
-        return []
-    clauses = [clause for stems in list(words.values())[:_MOST_TERMS] for clause in _match(searcher, schema, stems)]
-    query = _any(clauses)
-    if only is not None:  # a clause that adds nothing to the scores
-        filter_ = tantivy.Query.const_score_query(tantivy.Query.term_set_query(schema, "id", list(only)), 0.0)
-        query = tantivy.Query.boolean_query([(tantivy.Occur.Must, query), (tantivy.Occur.Must, filter_)])
-    hits = searcher.search(query, k).hits
-    found = [(str(searcher.doc(address)["id"][0]), float(score)) for score, address in hits]
-    return sorted(found, key=lambda hit: (-hit[1], hit[0]))
-
-
-def _match(searcher: tantivy.Searcher, schema: tantivy.Schema, stems: Sequence[str]) -> Iterator[tantivy.Query]:
-    """Yield a query for each stem of a word.
-
-    The word is as rare as all its stems together; BM25 would favor the language with few passages.
-    """
-    weights = [1.0]
-    if len(stems) > 1:
-        counts = [_count(searcher, schema, "text", stem) for stem in stems]
-        passages = searcher.num_docs
-        weights = [inverse_frequency(passages, sum(counts)) / inverse_frequency(passages, each) for each in counts]
-    for stem, weight in zip(stems, weights, strict=True):
-        title = tantivy.Query.boost_query(tantivy.Query.term_query(schema, "title", stem), _TITLE_BOOST)
-        both = _any([tantivy.Query.term_query(schema, "text", stem), title])
-        yield both if weight == 1.0 else tantivy.Query.boost_query(both, weight)
 
 
 def inverse_frequency(passages: int, frequency: int) -> float:

@@ -53,12 +53,14 @@ class GraphRanking(NamedTuple):
 
 def find_facts(triples: Mapping[str, Sequence[Triple]]) -> dict[str, list[Fact]]:
     """Return the facts in the triples of each passage, by its id; empty for a passage without any."""
-    return {id_: list(filter(None, map(_fact, those))) for id_, those in triples.items()}
-
-
-def _fact(triple: Triple) -> Fact | None:
-    subject, object_ = name_key(triple[0]), name_key(triple[2])
-    return Fact(triple, name_id(subject), name_id(object_)) if subject and object_ else None
+    return {
+        id_: [
+            Fact(triple, name_id(subject), name_id(object_))
+            for triple in those
+            if (subject := name_key(triple[0])) and (object_ := name_key(triple[2]))
+        ]
+        for id_, those in triples.items()
+    }
 
 
 def names_in(facts: Mapping[str, Sequence[Fact]]) -> dict[int, str]:

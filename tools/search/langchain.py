@@ -39,8 +39,7 @@ class LangChainRetriever:
 
     async def search(self, query: Query) -> list[Hit]:
         """Return the best `query.k` documents, best first."""
-        if not query.text.strip():
-            raise UsageError("The question is empty: enter the text to search for.")
+        query = query.checked()
         if query.where:
             raise UsageError(
                 "A LangChain retriever cannot be filtered by sleuth: set its own filter instead of `where`."

@@ -53,11 +53,8 @@ class EndpointReranker:
     def _client(self) -> "httpx2.Client":
         from sleuth.tools.http import bounded_client
 
-        client = bounded_client(client_options(self._url, self._settings.proxy))
-        client.timeout = self._settings.timeout
-        if key := self._settings.reranker_key:
-            client.headers["Authorization"] = f"Bearer {key.get_secret_value()}"
-        return client
+        options = client_options(self._url, self._settings.proxy) | {"timeout": self._settings.timeout}
+        return bounded_client(options, key=self._settings.reranker_key)
 
     async def _post(self, body: dict[str, Any]) -> "httpx2.Response":
         return await asyncio.to_thread(lambda: self._client.post(self._url, json=body))

@@ -7,9 +7,9 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import islice
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 from uuid import uuid4
 
 from sqlalchemy import URL, ColumnElement, Connection, Row, Select, Table, delete, func, insert, select, update
@@ -24,6 +24,7 @@ from sleuth.tools.storage.schema import (
     journal,
     meta,
     originals,
+    parse_row,
     passages,
     prepare_tables,
     rows_of,
@@ -87,32 +88,6 @@ class Listed:
     date: str | None = None
     language: str | None = None
     tags: tuple[str, ...] | None = None
-
-
-Kept = TypeVar("Kept", Document, Passage, Listed)
-
-
-def parse_row(kind: type[Kept], row: Row[Any]) -> Kept:
-    """Return a row as a document, a passage or a document in a listing."""
-    cells = {name: row._mapping[name] for name in kind.__dataclass_fields__}
-    return kind(**cells | ({"tags": parse_tags(cells["tags"])} if "tags" in cells else {}))
-
-
-def cells_of(kept: Document | Passage) -> dict[str, object]:
-    """Return the cells of a document or passage: the inverse of `parse_row`."""
-    cells = {name: getattr(kept, name) for name in kept.__dataclass_fields__}
-    return cells | (metadata_cells(kept) if isinstance(kept, Document) else {})
-
-
-def parse_tags(cell: str | None) -> tuple[str, ...] | None:
-    """Return the tags in a cell; None if they are not known."""
-    return None if cell is None else tuple(filter(None, cell.split("\n")))
-
-
-def metadata_cells(document: Document) -> dict[str, str | None]:
-    """Return the cells of a document's metadata."""
-    tags = None if document.tags is None else "\n".join(document.tags)
-    return {"author": document.author, "date": document.date, "language": document.language, "tags": tags}
 
 
 def _differences(batch: Mapping[str, Entry], known: Mapping[str, Row[Any]]) -> dict[str, Difference]:
@@ -216,14 +191,13 @@ class Catalogue:
         query = query.where(documents.c.id > after, documents.c.title.icontains(find, autoescape=True))
         with self._begin() as connection:
             rows = connection.execute(query.order_by(documents.c.id).limit(None if where else limit))
-            found = islice((row for row in rows if where is None or where.matches(dict(row._mapping))), limit)
+            found = islice((row for row in rows if where is None or where.matches(row._asdict())), limit)
             return [parse_row(Listed, row) for row in found]
 
     def matching_passages(self, where: Filter) -> frozenset[str]:
         """Return the ids of the passages of the documents that match a filter."""
-        columns = [documents.c[name].label(f"{name}_") for name in where.columns]
-        rows = self._all(self._mine(documents, documents.c.id, *columns))
-        ids = [row[0] for row in rows if where.matches(dict(zip(where.columns, row[1:], strict=True)))]
+        rows = self._all(self._mine(documents, *(documents.c[name] for name in LISTED)))
+        ids = [row.id for row in rows if where.matches(row._asdict())]
         query = self._mine(passages, passages.c.id)
         return frozenset(self._column(*(query.where(passages.c.document_id.in_(part)) for part in batches(ids))))
 
@@ -356,7 +330,7 @@ class Catalogue:
     ) -> None:
         """Store new metadata of known documents, given with their rows, as changes of no passage."""
         for document in found:
-            cells, row = metadata_cells(document), known[document.id]
+            cells, row = {name: getattr(document, name) for name in METADATA}, known[document.id]
             if cells["language"] is not None and any(row._mapping[name] != cells[name] for name in cells):
                 own = (*rows_of(documents, self.place), documents.c.id == document.id)
                 connection.execute(update(documents).where(*own).values(cells))
@@ -368,9 +342,9 @@ class Catalogue:
         ids = [entry.document.id for entry in entries]
         old = self._select(connection, passages, passages.c.document_id, ids)
         self._delete(connection, documents, documents.c.id, ids)
-        document_rows = [cells_of(entry.document) | self.place for entry in entries]
+        document_rows = [asdict(entry.document) | self.place for entry in entries]
         passage_rows = [
-            cells_of(passage) | self.place | {"ordinal": ordinal, "content_hash": passage.fingerprint()}
+            asdict(passage) | self.place | {"ordinal": ordinal, "content_hash": passage.fingerprint()}
             for entry in entries
             for ordinal, passage in enumerate(entry.passages)
         ]

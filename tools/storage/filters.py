@@ -12,18 +12,8 @@ from sleuth.tools.errors import UnknownName, UsageError
 
 Field = Literal["id", "title", "author", "path", "tag", "language", "type", "date", "added"]
 """Fields of a filter; `path` is the document's source, `type` its suffix or media type."""
-COLUMNS: Mapping[Field, tuple[str, ...]] = {
-    "id": ("id",),
-    "title": ("title",),
-    "author": ("author",),
-    "path": ("source",),
-    "tag": ("tags",),
-    "language": ("language",),
-    "type": ("media_type", "source"),
-    "date": ("date",),
-    "added": ("added_at",),
-}
-"""Columns of the catalogue that a field reads."""
+_COLUMNS: Mapping[Field, str] = {"path": "source", "tag": "tags", "type": "media_type", "added": "added_at"}
+"""Columns of the catalogue whose names are not those of their fields."""
 EXAMPLE = 'tag=contract date>=2025-01-01 path:reports/** !author="Ada Lovelace"'
 MAX_CHARS = 2_000
 
@@ -53,23 +43,22 @@ class Term:
         return self._holds(row) != self.is_negated
 
     def _holds(self, row: Mapping[str, Any]) -> bool:
-        found = [str(row[name] or "").lower() for name in COLUMNS[self.field]]
+        if self.field == "tag":
+            return any(self._is_like(tag.lower()) for tag in row["tags"] or ())
+        cell = str(row[_COLUMNS.get(self.field, self.field)] or "").lower()
         match self.field:
             case "date" | "added":
-                known = found[0][: len(self.value)]
+                known = cell[: len(self.value)]
                 return bool(known) and _COMPARISONS[self.operator](known, self.value)
-            case "tag":
-                return any(self._is_like(tag) for tag in found[0].split("\n") if tag)
             case "type":
-                media_type, source = found
-                wanted = self.value.removeprefix(".")
-                return source.endswith(f".{wanted}") or self._is_like(media_type)
+                suffix = f".{self.value.removeprefix('.')}"
+                return row["source"].lower().endswith(suffix) or self._is_like(cell)
             case "language":
-                return found[0] == self.value
+                return cell == self.value
             case "path" if any(mark in self.value for mark in "*?"):
-                return _glob(self.value).fullmatch(found[0].replace("\\", "/")) is not None
+                return _glob(self.value).fullmatch(cell.replace("\\", "/")) is not None
             case _:
-                return self._is_like(found[0])
+                return self._is_like(cell)
 
     def _is_like(self, text: str) -> bool:
         return self.value in text if self.operator == ":" else self.value == text
@@ -80,11 +69,6 @@ class Filter:
     """Conditions on a document's metadata, all of which have to hold."""
 
     terms: tuple[Term, ...]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Return the columns of the catalogue that the conditions read."""
-        return tuple(dict.fromkeys(name for term in self.terms for name in COLUMNS[term.field]))
 
     def matches(self, row: Mapping[str, Any]) -> bool:
         """Return whether a document, given as its row in the catalogue, fulfils all conditions."""

@@ -12,10 +12,10 @@ import logging
 import math
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from uuid import uuid4
 
 from filelock import AsyncReadWriteLock, BaseFileLock, FileLock, Timeout
@@ -120,12 +120,7 @@ class HomeLock:
         await self._lock.aclose()
         if needed is None:
             return
-        async with AsyncExitStack() as opened:
-            opened.push_async_callback((await _acquire(self._folder, needed)).close)
-            holder = {"pid": os.getpid(), "command": self._command, "since": now(), "mode": needed}
-            card = await asyncio.to_thread(_write_holder_file, self._folder, holder)
-            opened.push_async_callback(asyncio.to_thread, _remove_holder_file, card)
-            self._lock = opened.pop_all()
+        await self._lock.enter_async_context(_locked(self._folder, needed, self._command))
         self._held = needed
 
 
@@ -134,35 +129,37 @@ def hold(home: Path, mode: LockMode, *, command: str, wait: float = 0.0) -> Abst
     return HomeLock(home, command).hold(mode, wait=wait)
 
 
-async def _acquire(folder: Path, mode: LockMode) -> AsyncReadWriteLock:
-    try:
-        await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-        lock = await asyncio.to_thread(AsyncReadWriteLock, folder / "store.db", blocking=False, is_singleton=False)
+@asynccontextmanager
+async def _locked(folder: Path, mode: LockMode, command: str) -> AsyncIterator[None]:
+    """Lock a home, with a file that names this process."""
+    async with AsyncExitStack() as stack:
         try:
+            await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+            lock = await asyncio.to_thread(AsyncReadWriteLock, folder / "store.db", blocking=False, is_singleton=False)
+            stack.push_async_callback(lock.close)
             await (lock.acquire_read() if mode == "shared" else lock.acquire_write())
-        except BaseException:
-            await lock.close()
-            raise
-    except Timeout:  # a kind of OSError
-        holders = await asyncio.to_thread(_read_holders, folder)
-        raise StoreBusy(
-            f"{folder.parent} is in use by {'; '.join(holders) or 'another process'}. "
-            "Wait until it is done, then try again."
-        ) from None
-    except (OSError, sqlite3.Error) as error:
-        raise _unwritable(folder, error) from error
-    return lock
+            card = await asyncio.to_thread(_write_holder_file, folder, mode, command)
+        except Timeout:  # a kind of OSError
+            holders = await asyncio.to_thread(_read_holders, folder)
+            raise StoreBusy(
+                f"{folder.parent} is in use by {'; '.join(holders) or 'another process'}. "
+                "Wait until it is done, then try again."
+            ) from None
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(
+                f"{folder.parent} cannot be written: {error}. "
+                "Free some space or choose another folder with SLEUTH_HOME or --out."
+            ) from error
+        stack.push_async_callback(asyncio.to_thread, _remove_holder_file, card)
+        yield
 
 
-def _write_holder_file(folder: Path, holder: Mapping[str, Any]) -> BaseFileLock:
+def _write_holder_file(folder: Path, mode: LockMode, command: str) -> BaseFileLock:
     _read_holders(folder)
     path = folder / f"{os.getpid()}-{uuid4().hex[:8]}.json"
-    try:
-        card = FileLock(path, thread_local=False)
-        card.acquire()
-        path.write_text(json.dumps(holder), encoding="utf-8")
-    except OSError as error:
-        raise _unwritable(folder, error) from error
+    card = FileLock(path, thread_local=False)
+    card.acquire()
+    path.write_text(json.dumps({"pid": os.getpid(), "command": command, "since": now(), "mode": mode}), "utf-8")
     return card
 
 
@@ -183,13 +180,6 @@ def _read_holders(folder: Path) -> list[str]:
             else:
                 holders.append(f"`{holder['command']}` (process {holder['pid']}, since {holder['since']})")
     return holders
-
-
-def _unwritable(folder: Path, error: Exception) -> StoreError:
-    return StoreError(
-        f"{folder.parent} cannot be written: {error}. "
-        "Free some space or choose another folder with SLEUTH_HOME or --out."
-    )
 
 
 def require_restored(home: Path) -> None:

@@ -1,6 +1,8 @@
 """Tables of the catalogue, the same for SQLite and Postgres, and migrations of older ones."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any, TypeVar
 
 from sqlalchemy import (
     BigInteger,
@@ -11,9 +13,11 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
+    Row,
     String,
     Table,
     Text,
+    TypeDecorator,
     insert,
     select,
     text,
@@ -21,6 +25,8 @@ from sqlalchemy import (
 )
 
 from sleuth.tools.errors import StoreTooNew
+
+T = TypeVar("T")
 
 SCHEMA_VERSION = 4
 
@@ -42,6 +48,20 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
         "p.document_id = sleuth_documents.id AND p.location LIKE '%–%')",
     ),
 }
+
+
+class Tags(TypeDecorator[tuple[str, ...]]):
+    """Tags as text, one per line."""
+
+    impl, cache_ok = Text, True
+
+    def process_bind_param(self, value: Sequence[str] | None, dialect: object) -> str | None:
+        """Return the cell of tags."""
+        return None if value is None else "\n".join(value)
+
+    def process_result_value(self, value: str | None, dialect: object) -> tuple[str, ...] | None:
+        """Return the tags in a cell."""
+        return None if value is None else tuple(filter(None, value.split("\n")))
 
 
 def _keys(*names: str) -> list[Column[str]]:
@@ -83,11 +103,11 @@ documents = Table(
     Column("media_type", String, nullable=False),
     Column("content_hash", String, nullable=False),
     Column("added_at", String, nullable=False),
-    # Null: not read yet, in documents of release 0.1. Tags are one per line.
+    # Null: not read yet, in documents of release 0.1.
     Column("author", Text),
     Column("date", Text),
     Column("language", Text),
-    Column("tags", Text),
+    Column("tags", Tags),
     Index("sleuth_documents_source", "owner", "collection", "source"),
 )
 
@@ -146,6 +166,11 @@ def rows_of(table: Table, place: Mapping[str, str]) -> tuple[ColumnElement[bool]
     return table.c.owner == place["owner"], table.c.collection == place["collection"]
 
 
+def parse_row(kind: type[T], row: Row[Any]) -> T:
+    """Return a row as a dataclass with fields named as its columns."""
+    return kind(**{each.name: row._mapping[each.name] for each in fields(kind)})  # type: ignore[arg-type]
+
+
 def prepare_tables(connection: Connection) -> None:
     """Create missing tables and migrate an older store; raise StoreTooNew for one of a newer release."""
     metadata.create_all(connection)
@@ -162,15 +187,3 @@ def prepare_tables(connection: Connection) -> None:
         for statement in MIGRATIONS[version]:
             connection.execute(text(statement))
         connection.execute(update(meta).where(meta.c.key == "schema_version").values(value=str(version + 1)))
-
-
-def counter(connection: Connection, key: str) -> int:
-    """Return a number in the table of facts about the store; it starts at 0."""
-    return int(connection.scalar(select(meta.c.value).where(meta.c.key == key)) or 0)
-
-
-def increment(connection: Connection, key: str) -> None:
-    """Add 1 to a number in the table of facts about the store."""
-    value = str(counter(connection, key) + 1)
-    if not connection.execute(update(meta).where(meta.c.key == key).values(value=value)).rowcount:
-        connection.execute(insert(meta).values(key=key, value=value))

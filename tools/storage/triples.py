@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from sqlalchemy import ColumnElement, Connection, Engine, Table, delete, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Engine, Table, delete, func, insert, select, update
 
 from sleuth.tools.storage.database import in_thread, transaction
-from sleuth.tools.storage.schema import counter, increment, passages, rows_of, triples
+from sleuth.tools.storage.schema import meta, parse_row, passages, rows_of, triples
 from sleuth.tools.types import Passage
 
 Triple = tuple[str, str, str]
@@ -57,6 +57,7 @@ class SqlTriples:
         self._engine = engine
         self._place = place
         self._model = model
+        self._counter_key = f"triples:{place['owner']}:{place['collection']}"
 
     @in_thread
     def get(self, fingerprints: Iterable[str], *, version: str) -> dict[str, list[Triple]]:
@@ -84,7 +85,9 @@ class SqlTriples:
             if rows:
                 connection.execute(insert(triples), rows)
             # Data derived from triples compares this number; deletions are in the journal.
-            increment(connection, _counter_key(self._place))
+            key, number = self._counter_key, str(self._counter(connection) + 1)
+            if not connection.execute(update(meta).where(meta.c.key == key).values(value=number)).rowcount:
+                connection.execute(insert(meta).values(key=key, value=number))
 
     @in_thread
     def any(self) -> bool:
@@ -147,7 +150,7 @@ class SqlTriples:
         wanted = select(passages).where(*mine, passages.c.id.in_(first))
         with transaction(self._engine) as connection:
             rows = connection.execute(wanted.order_by(passages.c.content_hash)).all()
-        return [Passage(**{name: row._mapping[name] for name in Passage.__dataclass_fields__}) for row in rows]
+        return [parse_row(Passage, row) for row in rows]
 
     def all(self) -> dict[str, list[Triple]]:
         """Return the triples of all models, by passage id."""
@@ -162,7 +165,10 @@ class SqlTriples:
     def change_counter(self) -> int:
         """Return a number that changes whenever triples are added; deletions are in the journal."""
         with transaction(self._engine) as connection:
-            return counter(connection, _counter_key(self._place))
+            return self._counter(connection)
+
+    def _counter(self, connection: Connection) -> int:
+        return int(connection.scalar(select(meta.c.value).where(meta.c.key == self._counter_key)) or 0)
 
     def fingerprints(self) -> Mapping[str, str]:
         """Return the fingerprint of each passage by id."""
@@ -173,10 +179,6 @@ class SqlTriples:
 
 TripleStore: TypeAlias = MemoryTriples | SqlTriples
 """Store of triples by the fingerprints of passages and the version of the prompt."""
-
-
-def _counter_key(place: Mapping[str, str]) -> str:
-    return f"triples:{place['owner']}:{place['collection']}"
 
 
 def delete_orphaned(connection: Connection, place: Mapping[str, str], fingerprints: Collection[str]) -> None:

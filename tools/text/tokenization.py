@@ -49,14 +49,10 @@ def name_key(text: str) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def _reading(raw: str) -> tuple[str, Shape]:
-    return _form(raw), _shape(raw)
-
-
-def _form(raw: str) -> str:
+    form = raw
     if not raw.isascii():
-        raw = _COMBINING.sub("", unicodedata.normalize("NFKD", raw))
-        raw = unicodedata.normalize("NFC", raw)
-    return _IGNORED.sub("", _POSSESSIVE.sub("", raw)).casefold()
+        form = unicodedata.normalize("NFC", _COMBINING.sub("", unicodedata.normalize("NFKD", raw)))
+    return _IGNORED.sub("", _POSSESSIVE.sub("", form)).casefold(), _shape(raw)
 
 
 def _shape(raw: str) -> Shape:

@@ -39,7 +39,7 @@ from sleuth.graphs.methods.hybrid_rag.references import Document, Finding, Reaso
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.graphs.methods.hybrid_rag.sources import PredictedAttributes
 from sleuth.tools.errors import SleuthError, UsageError
-from sleuth.tools.sources.question_attributes.svm import TRAINING
+from sleuth.tools.sources.question_attributes import TRAINING
 from sleuth.tools.types import Passage
 
 Source = Literal["retrieve", "calculate", "recall", "query"]

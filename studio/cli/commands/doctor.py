@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 import typer
 from rich.table import Table
 from rich.text import Text
@@ -216,10 +216,10 @@ async def _embedder(settings: Settings) -> str:
 
 async def _reached(url: str, proxy: str | None = None) -> str:
     """Return the status of any reply; an error status also proves that the server answers."""
-    async with httpx.AsyncClient(timeout=CONNECT_SECONDS, **client_options(url, proxy)) as client:
+    async with httpx2.AsyncClient(timeout=CONNECT_SECONDS, **client_options(url, proxy)) as client:
         try:
             response = await client.get(url)
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             raise StoreError(f"{url} does not answer ({error})") from error
     return f"{url} answers (status {response.status_code})"
 

@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 from time import monotonic
 from typing import Any, Literal
 
-import httpx
+import httpx2
 from pydantic import BaseModel, Field
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
@@ -77,7 +77,7 @@ class ReadinessProbe:
 
 
 async def _reach(url: str, headers: dict[str, str], proxy: str | None) -> None:
-    async with httpx.AsyncClient(timeout=SECONDS, **client_options(url, proxy)) as client:
+    async with httpx2.AsyncClient(timeout=SECONDS, **client_options(url, proxy)) as client:
         (await client.get(url, headers=headers)).raise_for_status()
 
 

@@ -17,7 +17,7 @@ from sleuth.agents.model import Request
 from sleuth.agents.model_calls.caller import render_messages
 from sleuth.agents.role import Role
 from sleuth.agents.roles import planning, reasoning
-from sleuth.tools.sources.question_attributes.examples import packaged_examples, select_demonstrations
+from sleuth.tools.sources.question_attributes import packaged_examples, select_demonstrations
 
 QUESTION = "Who is the mayor of the town where Oda Brell was born?"
 SOURCES = (

@@ -10,14 +10,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from sleuth.tools.sources.knowledge_graph.backends import MAX_BYTES, open_graph
+from sleuth.tools.http import MAX_REPLY_BYTES
+from sleuth.tools.sources.knowledge_graph.backends import open_graph
 from sleuth.tools.sources.knowledge_graph.functions import look_up
 
 ODD = {
     "error": PlainTextResponse("no", status_code=500),
     "prose": PlainTextResponse("I know nothing."),
     "other": JSONResponse({"answer": 1}),
-    "huge": PlainTextResponse("x" * (MAX_BYTES + 1)),
+    "huge": PlainTextResponse("x" * (MAX_REPLY_BYTES + 1)),
 }
 PROBLEMS = ("the server answers 500", "has no result in JSON", "has no result in JSON", "larger than")
 

@@ -13,9 +13,15 @@ import pytest
 from hashing_embedder import HashingEmbedder
 
 from sleuth.tools.search.vectors.embedder import LocalEmbedder
-from sleuth.tools.sources.question_attributes import DOMAINS, FAST
-from sleuth.tools.sources.question_attributes.examples import Example, packaged_examples
-from sleuth.tools.sources.question_attributes.svm import LinearSvm, SvmPredictor, packaged_svm
+from sleuth.tools.sources.question_attributes import (
+    DOMAINS,
+    FAST,
+    Example,
+    LinearSvm,
+    SvmPredictor,
+    packaged_examples,
+    packaged_svm,
+)
 from training.attributes import save, train
 
 pytestmark = pytest.mark.nightly

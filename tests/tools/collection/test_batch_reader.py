@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from sleuth.tools.collection.batch_reader import Batch, BatchReader, file_entry
-from sleuth.tools.collection.passage_analysis import PassageAnalyzer
+from sleuth.tools.collection.batch_reader import Batch, BatchReader, make_entry
 from sleuth.tools.documents.file_list import list_files
-from sleuth.tools.documents.loading import NO_LOADERS, FileReader, LoadedDocument, Loaders, find_spans
+from sleuth.tools.documents.loading import NO_LOADERS, LoadedDocument, Loaders, find_spans
 from sleuth.tools.documents.parallel_reading import LocalWorkers
 from sleuth.tools.storage.catalogue import Catalogue
 
@@ -29,8 +28,7 @@ def batches(catalogue: Catalogue, *roots: Path, loaders: Loaders = NO_LOADERS) -
 
 
 def batch_reader(catalogue: Catalogue, *, loaders: Loaders = NO_LOADERS) -> BatchReader:
-    workers = LocalWorkers(lambda: FileReader(loaders=loaders), 2)
-    return BatchReader(catalogue, workers, PassageAnalyzer(workers))
+    return BatchReader(catalogue, LocalWorkers(2, loaders=loaders))
 
 
 def ids(read: list[Batch]) -> list[str]:
@@ -95,8 +93,8 @@ def test_reading_ends_after_the_present_document(catalogue: Catalogue, tmp_path:
 
 def test_passage_keeps_its_id_when_other_text_changes() -> None:
     paragraphs = [f"Paragraph {n}. " + "It goes on and on about the same. " * 20 for n in range(4)]
-    before = file_entry(document_id="a", source="a", loaded=loaded("\n\n".join(paragraphs)))
-    after = file_entry(
+    before = make_entry(document_id="a", source="a", loaded=loaded("\n\n".join(paragraphs)))
+    after = make_entry(
         document_id="a",
         source="a",
         loaded=loaded("\n\n".join([paragraphs[0].replace("same", "like"), *paragraphs[1:]])),
@@ -105,7 +103,7 @@ def test_passage_keeps_its_id_when_other_text_changes() -> None:
     assert len(before.passages) == 4
     assert len(kept) == 3
     text = "\n\n".join(["The very same words again. " * 25] * 3)
-    equal = file_entry(document_id="a", source="a", loaded=loaded(text)).passages
+    equal = make_entry(document_id="a", source="a", loaded=loaded(text)).passages
     assert len({passage.id for passage in equal}) == len(equal) == 3
     assert all(text[passage.start : passage.end] == passage.text for passage in equal)
 

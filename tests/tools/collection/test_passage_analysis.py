@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from sleuth.tools.collection.passage_analysis import PassageAnalyzer
-from sleuth.tools.documents.loading import FileReader
 from sleuth.tools.documents.parallel_reading import LocalWorkers
 from sleuth.tools.documents.worker import WorkerError
 from sleuth.tools.text.names import find_names
@@ -26,7 +25,7 @@ def passages(count: int) -> list[Passage]:
 
 
 def test_worker_processes_give_the_same_results() -> None:
-    given, workers = passages(80), LocalWorkers(FileReader, 2)
+    given, workers = passages(80), LocalWorkers(2)
     analyzer = PassageAnalyzer(workers)
     try:
         analyzer.start(given)
@@ -35,9 +34,6 @@ def test_worker_processes_give_the_same_results() -> None:
         assert [each._replace(mentions=list(each.mentions)) for each in analyzer.names(given[7:40])] == [
             each._replace(mentions=list(each.mentions)) for each in find_names(given[7:40])
         ]
-        analyzer.start(given, [("fr", "", None)[at % 3] for at in range(80)])
-        found = [each.language for each in analyzer.terms(given)]
-        assert [found[0], found[1], *found[2::3]] == ["fr", "en", *(each.language for each in find_terms(given[2::3]))]
     finally:
         workers.close()
 
@@ -56,7 +52,7 @@ class Failing(LocalWorkers):
 
 @pytest.mark.parametrize(("count", "calls"), [(2, 0), (80, 3)])
 def test_few_passages_and_those_of_a_failed_process_are_analyzed_here(count: int, calls: int) -> None:
-    given, workers = passages(count), Failing(FileReader, 2)
+    given, workers = passages(count), Failing(2)
     analyzer = PassageAnalyzer(workers)
     analyzer.start(given)
     assert analyzer.terms([*given, *passages(count + 1)[count:]]) == find_terms(passages(count + 1))

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sleuth.tools.documents.corpus import MAX_LINE_BYTES, MAX_PASSAGE_CHARS, CorpusLine, is_corpus, read_corpus
+from sleuth.tools.documents.corpus import MAX_LINE_BYTES, MAX_PASSAGE_CHARS, is_corpus, read_corpus
+from sleuth.tools.documents.loading import LoadedDocument
 from sleuth.tools.errors import DocumentError
 
 GOOD = {"id": "a1", "title": "Arden", "text": "A town."}
@@ -27,11 +28,13 @@ def test_lines_keep_their_ids_titles_and_texts(tmp_path: Path) -> None:
     path = write(
         tmp_path / "c.jsonl", GOOD, "", {"id": 7, "title": "Bröck", "text": "“Quote” – 日本."}, {"id": "x", "text": "t"}
     )
-    assert list(read_corpus(path)) == [
-        CorpusLine(id="a1", title="Arden", text="A town."),
-        CorpusLine(id="7", title="Bröck", text="“Quote” – 日本."),
-        CorpusLine(id="x", title="x", text="t"),
+    lines = [line for line in read_corpus(path) if isinstance(line, LoadedDocument)]
+    assert [(line.id, line.title, line.text) for line in lines] == [
+        ("a1", "Arden", "A town."),
+        ("7", "Bröck", "“Quote” – 日本."),
+        ("x", "x", "t"),
     ]
+    assert all(line.spans == ((0, len(line.text), "", ""),) for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +50,7 @@ def test_written_forms_are_normalized(tmp_path: Path, name: str, written: bytes)
     (tmp_path / name).write_bytes(written)
     assert is_corpus(tmp_path / name) and not is_corpus(Path("a.json")) and not is_corpus(Path("b.gz"))
     (line,) = read_corpus(tmp_path / name)
-    assert isinstance(line, CorpusLine)
+    assert isinstance(line, LoadedDocument)
     assert (line.id, line.title, line.text.replace("\ufffd\n", " ")) == ("a1", "Arden", "A town.")
 
 
@@ -74,10 +77,10 @@ def test_written_forms_are_normalized(tmp_path: Path, name: str, written: bytes)
 def test_a_bad_line_is_reported_and_the_others_are_read(tmp_path: Path, bad: object, reason: str) -> None:
     path = write(tmp_path / "c.jsonl", GOOD, bad, {**GOOD, "id": "a2"})
     lines = read_corpus(path)
-    assert isinstance(next(lines), CorpusLine), "lines are read as they are requested"
+    assert isinstance(next(lines), LoadedDocument), "lines are read as they are requested"
     problem, last = lines
     assert isinstance(problem, DocumentError)
-    assert isinstance(last, CorpusLine)
+    assert isinstance(last, LoadedDocument)
     assert "line 2" in str(problem)
     assert reason in str(problem)
 
@@ -89,7 +92,7 @@ def test_a_truncated_gzip_reports_after_the_good_lines(tmp_path: Path) -> None:
     path.write_bytes(whole[: len(whole) // 2])
     *good, last = read_corpus(path)
     assert len(good) > 1000
-    assert all(isinstance(line, CorpusLine) for line in good)
+    assert all(isinstance(line, LoadedDocument) for line in good)
     assert f"breaks off after line {len(good)}" in str(last)
 
 

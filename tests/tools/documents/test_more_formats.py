@@ -11,7 +11,7 @@ import pytest
 from made_files import zipped
 from pptx.util import Inches
 
-from sleuth.tools.collection.batch_reader import file_entry
+from sleuth.tools.collection.batch_reader import make_entry
 from sleuth.tools.documents.file_list import list_files
 from sleuth.tools.documents.formats.content import Place, location
 from sleuth.tools.documents.formats.tables import TABLE_CHARS, table_pieces
@@ -146,7 +146,7 @@ def test_format_is_read_with_its_places(tmp_path: Path, name: str, make: Make, t
     loaded = reader.read(tmp_path / name)
     reader.close()
     assert loaded.title == title
-    entry = file_entry(document_id="a", source="a", loaded=loaded)
+    entry = make_entry(document_id="a", source="a", loaded=loaded)
     assert all(loaded.text[each.start : each.end] == each.text for each in entry.passages)
     (found,) = [each for each in entry.passages if FERRY in each.text]
     assert found.location == place
@@ -155,7 +155,7 @@ def test_format_is_read_with_its_places(tmp_path: Path, name: str, make: Make, t
 
 def test_tables_repeat_their_header_in_each_passage(tmp_path: Path) -> None:
     workbook(tmp_path / "a.xlsx")
-    entry = file_entry(document_id="a", source="a", loaded=load(tmp_path / "a.xlsx"))
+    entry = make_entry(document_id="a", source="a", loaded=load(tmp_path / "a.xlsx"))
     with_rows = [each for each in entry.passages if "Harbour 5" in each.text]
     assert len(with_rows) > 1
     assert all("| Harbour | Fare | Since |" in each.text for each in with_rows)

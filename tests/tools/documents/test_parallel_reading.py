@@ -14,28 +14,6 @@ from sleuth.tools.documents.worker import Worker
 from sleuth.tools.errors import DocumentError, StoreError
 
 
-class Reader(FileReader):
-    """Waits for each file that `slow` names, refuses those that `bad` names, and counts."""
-
-    running = most = 0
-    turn = threading.Lock()
-
-    def __init__(self, slow: str = "", bad: str = "") -> None:
-        super().__init__()
-        self._slow, self._bad = slow, bad
-
-    def read(self, path: Path, member: str = "") -> LoadedDocument:
-        with Reader.turn:
-            Reader.running += 1
-            Reader.most = max(Reader.most, Reader.running)
-        time.sleep(0.2 if path.name == self._slow else 0.01)
-        with Reader.turn:
-            Reader.running -= 1
-        if path.name == self._bad:
-            raise DocumentError(f"{path.name}: is bad.")
-        return super().read(path, member)
-
-
 def listed(folder: Path, names: list[str]) -> list[Item]:
     for name in names:
         (folder / name).write_text(f"The text of {name}.")
@@ -43,20 +21,33 @@ def listed(folder: Path, names: list[str]) -> list[Item]:
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
-def test_files_are_returned_in_order(tmp_path: Path, workers: int) -> None:
+def test_files_are_returned_in_order(tmp_path: Path, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"{at:02}.txt" for at in range(20)]
-    files, read = listed(tmp_path, names), LocalWorkers(lambda: Reader(slow="00.txt", bad="03.txt"), workers)
-    Reader.most = 0
-    documents = [document for _, document in read_ahead(files, read.submit, workers)]
+    files, pool, really_read = listed(tmp_path, names), LocalWorkers(workers), FileReader.read
+    running, counts, turn = set[str](), set[int](), threading.Lock()
+
+    def read(reader: FileReader, path: Path, member: str = "") -> LoadedDocument:
+        with turn:
+            running.add(path.name)
+            counts.add(len(running))
+        time.sleep(0.2 if path.name == "00.txt" else 0.01)
+        with turn:
+            running.remove(path.name)
+        if path.name == "03.txt":
+            raise DocumentError(f"{path.name}: is bad.")
+        return really_read(reader, path, member)
+
+    monkeypatch.setattr(FileReader, "read", read)
+    documents = [document for _, document in read_ahead(files, pool.submit, workers)]
     found = [each.text if isinstance(each, LoadedDocument) else str(each) for each in documents]
-    read.close()
+    pool.close()
     assert found == ["03.txt: is bad." if name == "03.txt" else f"The text of {name}." for name in names]
-    assert Reader.most <= workers
-    assert Reader.most > 1 or workers == 1
+    assert max(counts) <= workers
+    assert max(counts) > 1 or workers == 1
 
 
 def test_closed_workers_raise_store_error(tmp_path: Path) -> None:
-    workers = LocalWorkers(Reader, 1)
+    workers = LocalWorkers(1)
     reading = read_ahead(listed(tmp_path, [f"{at}.txt" for at in range(9)]), workers.submit, 1)
     _, first = next(reading)
     workers.close()
@@ -66,7 +57,7 @@ def test_closed_workers_raise_store_error(tmp_path: Path) -> None:
 
 
 def test_close_cancels_analysis_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    begins, ends, workers = threading.Event(), threading.Event(), LocalWorkers(FileReader, 1)
+    begins, ends, workers = threading.Event(), threading.Event(), LocalWorkers(1)
 
     def call(_worker: Worker, given: dict[str, Any], *, seconds: float) -> dict[str, Any]:
         begins.set()

@@ -9,9 +9,18 @@ import pytest
 from hashing_embedder import HashingEmbedder
 
 from sleuth.tools.errors import StoreError, UsageError
-from sleuth.tools.sources.question_attributes import DOMAINS, Attributes
-from sleuth.tools.sources.question_attributes.examples import Example, packaged_examples, select_demonstrations
-from sleuth.tools.sources.question_attributes.svm import TRAINED, LinearSvm, SvmPredictor, find_svm, packaged_svm
+from sleuth.tools.sources.question_attributes import (
+    DOMAINS,
+    TRAINED,
+    Attributes,
+    Example,
+    LinearSvm,
+    SvmPredictor,
+    find_svm,
+    packaged_examples,
+    packaged_svm,
+    select_demonstrations,
+)
 from training.attributes import save
 from training.pools import lines
 

@@ -12,7 +12,7 @@ ROW = {
     "title": "The Light of Pellowrig",
     "author": "Ada Brask, Edric O'Neil",
     "source": "/Users/ada/reports/2025/Light.pdf",
-    "tags": "contract\nsigned copy",
+    "tags": ("contract", "signed copy"),
     "language": "en",
     "media_type": "application/pdf",
     "date": "2025-03-14",

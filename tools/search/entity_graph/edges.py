@@ -21,11 +21,6 @@ from sleuth.tools.types import Passage
 
 Kind = Literal["names", "named_by", "shares"]
 
-REMEMBERED = 2048
-"""Passages; one of 80 words takes some 20 kB, a seed twice as much. Steps of a question, and questions on one subject,
-share theirs.
-"""
-
 
 class QueryTerms:
     """The words of a question by their stems, weighted by their rarity; a text with all of them has a share of 1.
@@ -64,45 +59,35 @@ class QueryTerms:
         return bool(stems) and self._words.keys() >= set(stems)
 
 
-class PassageFeatures:
-    """Read-only features of a passage, each computed at its first use."""
-
-    def __init__(self, passage: Passage) -> None:
-        self._passage = passage
-
-    @cached_property
-    def sentences(self) -> list[Span]:
-        """The spans of its sentences."""
-        return sentence_spans(self._passage.text)
-
-    @cached_property
-    def mentioned(self) -> dict[str, list[Span]]:
-        """The names that it mentions, each with its spans."""
-        spans: dict[str, list[Span]] = {}
-        for mention in find_mentions(self._passage.text):
-            spans.setdefault(mention.name, []).append((mention.start, mention.end))
-        return spans
-
-    @cached_property
-    def language(self) -> str:
-        """The language by whose rules its words are stemmed."""
-        return language_of(self._passage.text)
-
-    @cached_property
-    def phrases(self) -> list[NumberedMention]:
-        """Every run of its words that may be a title."""
-        return number_mentions(find_phrases(self._passage.text))
-
-    @cached_property
-    def aliases(self) -> dict[str, float]:
-        """Its aliases, with weights."""
-        return find_aliases(self._passage)
+# Features of a passage; all of one of 80 words take some 20 kB, those of a seed twice as much. Steps of a question, and
+# questions on one subject, share theirs.
+_remembered = lru_cache(maxsize=2048)
 
 
-@lru_cache(maxsize=REMEMBERED)
-def features_of(passage: Passage) -> PassageFeatures:
-    """Return the cached features of a passage; the cache compares id and text."""
-    return PassageFeatures(passage)
+@_remembered
+def _sentences(passage: Passage) -> list[Span]:
+    return sentence_spans(passage.text)
+
+
+@_remembered
+def _mentioned(passage: Passage) -> dict[str, list[Span]]:
+    spans: dict[str, list[Span]] = {}
+    for mention in find_mentions(passage.text):
+        spans.setdefault(mention.name, []).append((mention.start, mention.end))
+    return spans
+
+
+@_remembered
+def _language(passage: Passage) -> str:
+    return language_of(passage.text)
+
+
+@_remembered
+def _phrases(passage: Passage) -> list[NumberedMention]:
+    return number_mentions(find_phrases(passage.text))
+
+
+_aliases = _remembered(find_aliases)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -147,7 +132,6 @@ class MatchedPassage:
     def __init__(self, passage: Passage, asked: QueryTerms) -> None:
         self.passage = passage
         self._asked = asked
-        self._studied = features_of(passage)
         self.found = self._found_in(f"{passage.title}. {passage.text}")
 
     @cached_property
@@ -159,22 +143,22 @@ class MatchedPassage:
     def sentences(self) -> list[tuple[Span, frozenset[str]]]:
         """The sentences, each with the question's stems in it."""
         text = self.passage.text
-        return [((start, end), self._found_in(text[start:end])) for start, end in self._studied.sentences]
+        return [((start, end), self._found_in(text[start:end])) for start, end in _sentences(self.passage)]
 
     def best_sentence(self, spans: Iterable[Span]) -> tuple[float, Span]:
         """Return the best of the sentences with these spans: its match relative to the best of all, and its span."""
         found = [self._matches[max(0, bisect_right(self._starts, start) - 1)] for start, _ in spans]
         return max(found, key=lambda match: (match[0], -match[1][0]))
 
-    @property
+    @cached_property
     def mentioned(self) -> dict[str, list[Span]]:
         """The names that the passage mentions, each with its spans."""
-        return self._studied.mentioned
+        return _mentioned(self.passage)
 
-    @property
+    @cached_property
     def language(self) -> str:
         """The language by whose rules its words are stemmed."""
-        return self._asked.only_language or self._studied.language
+        return self._asked.only_language or _language(self.passage)
 
     def _found_in(self, text: str) -> frozenset[str]:
         return self._asked.found_in(text, self.language)
@@ -200,18 +184,18 @@ class SeedNames:
 
     def __init__(self, index: GraphIndex, seeds: Sequence[Seed], among: Sequence[str]) -> None:
         """Read the entries; frequent aliases are looked up in the passages `among` only."""
-        studied = [features_of(seed.passage) for seed in seeds]
-        aliases = {name for each in studied for name in each.aliases}
-        phrases = {mention.name for each in studied for mention in each.phrases}
+        passages = [seed.passage for seed in seeds]
+        aliases = {name for each in passages for name in _aliases(each)}
+        phrases = {mention.name for each in passages for mention in _phrases(each)}
         self.known = index.known_as(phrases | {name_id(name) for name in aliases})
-        self.rare = index.mentioning(aliases.union(*(each.mentioned for each in studied)), at_most=RARE)
+        self.rare = index.mentioning(aliases.union(*map(_mentioned, passages)), at_most=RARE)
         self.frequent = index.mentioning_among(aliases - self.rare.keys(), among)
 
 
 def find_alias_edges(names: SeedNames, seed: Seed, read: MatchedPassage) -> list[Edge]:
     """Return edges to the passages whose alias the seed mentions; of nested names the longest counts."""
     edges: dict[str, Edge] = {}
-    for mention, known in match_aliases(names.known, features_of(seed.passage).phrases):
+    for mention, known in match_aliases(names.known, _phrases(seed.passage)):
         for alias in known:
             w = mention.sure * alias.weight / math.sqrt(alias.sharing)
             edge = _edge("names", seed, alias.passage, read, [(mention.start, mention.end)], w=w)
@@ -282,7 +266,7 @@ class ReverseEdge:
 
 def find_reverse_edges(names: SeedNames, seed: Seed) -> list[ReverseEdge]:
     """Return reverse edges to the passages that mention the seed's alias; of a frequent alias only to some of them."""
-    weights = features_of(seed.passage).aliases
+    weights = _aliases(seed.passage)
     best: dict[str, ReverseEdge] = {}
     for name, ids in (*names.rare.items(), *names.frequent.items()):
         if name not in weights:

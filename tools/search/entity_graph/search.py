@@ -100,8 +100,10 @@ def find_base_scores(
     """Return base scores of all passages found by a question and the known names."""
     words = keywords.search(text, DEPTH)
     base = {id_: BaseScores(words=score / words[0][1], words_rank=rank) for rank, (id_, score) in enumerate(words, 1)}
-    if meaning is not None:
-        _add_meaning(base, meaning(text, DEPTH))
+    near = meaning(text, DEPTH) if meaning is not None else []
+    for id_, cosine in near:
+        low, high = near[-1][1], near[0][1]
+        base.setdefault(id_, BaseScores()).meaning = (cosine - low) / (high - low) if high > low else 1.0
     _add_titles(base, [text, *entities], index)
     _add_mentions(base, entities, index)
     for each in base.values():
@@ -111,12 +113,6 @@ def find_base_scores(
     for each in base.values():
         each.s0 = each.s0 / most if most else 0.0
     return base
-
-
-def _add_meaning(base: dict[str, BaseScores], found: Scored) -> None:
-    for id_, cosine in found:
-        low, high = found[-1][1], found[0][1]
-        base.setdefault(id_, BaseScores()).meaning = (cosine - low) / (high - low) if high > low else 1.0
 
 
 def _add_titles(base: dict[str, BaseScores], texts: Iterable[str], index: GraphIndex) -> None:
@@ -187,7 +183,8 @@ def find_candidates(
         for passage in fetch([id_ for id_ in ids if id_ not in read]):
             read[passage.id] = MatchedPassage(passage, asked)
 
-    strength = _seed_scores(order, base, sorted(query.seen))
+    seen = nlargest(SEEDS, sorted(query.seen), key=lambda id_: (_s0(base, id_), id_))
+    strength = {id_: base[id_].s0 for id_ in order[:SEEDS]} | {id_: max(SEEN, _s0(base, id_)) for id_ in seen}
     match(strength)
     seeds = [Seed(passage=read[id_].passage, s0=s0) for id_, s0 in strength.items() if id_ in read]
     names = SeedNames(index, seeds, order[:DEPTH])
@@ -207,11 +204,6 @@ def find_candidates(
     ]
     _link(found, edges, read, asked, weights)
     return asked, sorted(found, key=lambda candidate: (-candidate.score, candidate.passage.id))
-
-
-def _seed_scores(order: Sequence[str], base: Mapping[str, BaseScores], seen: Sequence[str]) -> dict[str, float]:
-    known = nlargest(SEEDS, seen, key=lambda id_: (_s0(base, id_), id_))
-    return {id_: base[id_].s0 for id_ in order[:SEEDS]} | {id_: max(SEEN, _s0(base, id_)) for id_ in known}
 
 
 def _pool(

@@ -67,10 +67,7 @@ def _records(client: "Client", name: str) -> Iterator[dict[str, Any]]:
         page = collection.get(include=["documents", "metadatas"], limit=_PAGE, offset=offset)
         texts, about = page["documents"] or [], page["metadatas"] or []
         for id_, text, metadata in zip(page["ids"], texts, about, strict=True):
-            yield _record(id_, text, metadata or {})
-
-
-def _record(id_: str, text: str | None, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    title = next((metadata[key] for key in TITLES if isinstance(metadata.get(key), str) and metadata[key]), id_)
-    kept = {key: metadata[key] for key in _KEPT if metadata.get(key)}
-    return {"id": id_, "title": title, "text": text or "", **kept}
+            known: Mapping[str, Any] = metadata or {}
+            title = next((known[key] for key in TITLES if isinstance(known.get(key), str) and known[key]), id_)
+            kept = {key: known[key] for key in _KEPT if known.get(key)}
+            yield {"id": id_, "title": title, "text": text or "", **kept}

@@ -4,19 +4,20 @@ All methods block: call them in a thread.
 """
 
 import ctypes
-import json
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from importlib.metadata import version
 from importlib.util import find_spec
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import SecretStr
 
 from sleuth.tools.errors import MissingExtra, StoreError, UsageError
 from sleuth.tools.optional_imports import DISTRIBUTION, extra
@@ -24,8 +25,8 @@ from sleuth.tools.search.vectors.onnx_model import GRAPH, Encode, UnsupportedMod
 from sleuth.tools.settings import Settings, client_options
 
 if TYPE_CHECKING:
+    import httpx2
     from langchain_core.embeddings import Embeddings
-    from openai import OpenAI
 
 NONE = "none"
 _DEFAULT = "all-MiniLM-L6-v2"
@@ -37,8 +38,6 @@ _HTTP_BATCH = 32
 _HTTP_REQUESTS = 8
 """Requests in flight, so that several servers behind one address have work."""
 _HTTP_SECONDS = 120.0
-RETRIES = 3
-"""Retries of a request, as many as for the model server."""
 _UNUSABLE = "no usable vectors: it must return one for each text, none of them zero."
 
 
@@ -87,7 +86,6 @@ class LocalEmbedder:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._model: Encode | None = None
         # The tokenizers of torch models store their padding, so two threads must not encode simultaneously.
         self._turn = threading.Lock()
 
@@ -104,11 +102,10 @@ class LocalEmbedder:
 
     def _encode(self, texts: list[str]) -> Vectors:
         with self._turn:
-            if self._model is None:
-                self._model = self._load()
             return self._model(texts)
 
-    def _load(self) -> Encode:
+    @cached_property
+    def _model(self) -> Encode:
         has_sentence_transformers = find_spec("sentence_transformers") is not None
         packaged = find_packaged(self.name)
         folder = packaged or (Path(self.name) if Path(self.name).is_dir() else None)
@@ -127,26 +124,20 @@ class LocalEmbedder:
 class EndpointEmbedder:
     """An OpenAI-compatible embeddings endpoint, named by its base URL; a fragment names the model: `URL#MODEL`."""
 
-    def __init__(self, url: str, *, key: str | None = None, proxy: str | None = None) -> None:
+    def __init__(self, url: str, *, key: SecretStr | None = None, proxy: str | None = None) -> None:
         self.name = url
         self._proxy = proxy
-        base, _, self._model = url.partition("#")
-        self._base = base.rstrip("/").removesuffix("/embeddings")
+        base, _, model = url.partition("#")
+        self._url = f"{base.rstrip('/').removesuffix('/embeddings')}/embeddings"
+        self._fields = {"encoding_format": "float", **({"model": model} if model else {})}
         self._key = key
 
     @cached_property
-    def _sdk(self) -> "OpenAI":
-        from openai import OpenAI
-
+    def _client(self) -> "httpx2.Client":
         from sleuth.tools.http import bounded_client
 
-        return OpenAI(
-            base_url=self._base,
-            api_key=self._key or "none",
-            timeout=_HTTP_SECONDS,
-            max_retries=RETRIES,
-            http_client=bounded_client(client_options(self._base, self._proxy)),
-        )
+        options = client_options(self._url, self._proxy) | {"timeout": _HTTP_SECONDS}
+        return bounded_client(options, key=self._key)
 
     def embed_passages(self, texts: list[str]) -> Vectors:
         """Return one row per text."""
@@ -154,7 +145,7 @@ class EndpointEmbedder:
         with ThreadPoolExecutor(min(len(parts), _HTTP_REQUESTS)) as threads:
             found = list(threads.map(self._ask, parts))
         if len({part.shape[1] for part in found}) > 1:
-            raise StoreError(f"{self._base}/embeddings returned vectors of different lengths. Check SLEUTH_EMBEDDER.")
+            raise StoreError(f"{self._url} returned vectors of different lengths. Check SLEUTH_EMBEDDER.")
         return np.concatenate(found)
 
     def embed_query(self, text: str) -> Vectors:
@@ -163,24 +154,22 @@ class EndpointEmbedder:
         return vector
 
     def _ask(self, texts: list[str]) -> Vectors:
-        from openai import APIError, Omit, omit
+        import httpx2
 
-        url = f"{self._base}/embeddings"
-        model: Any = self._model or omit
-        headers = {} if self._key else {"Authorization": Omit()}
+        from sleuth.tools.http import post
+
         try:
-            answer = self._sdk.embeddings.with_raw_response.create(
-                input=texts, model=model, encoding_format="float", extra_headers=headers
-            )
-            rows = sorted(json.loads(answer.content)["data"], key=lambda row: row["index"])
+            found = post(self._client, self._url, {"input": texts, **self._fields}).json()
+            rows = sorted(found["data"], key=itemgetter("index"))
             if [row["index"] for row in rows] != list(range(len(texts))):
                 raise ValueError("not one vector for each text")
             return _unit(np.asarray([row["embedding"] for row in rows], dtype=np.float64))
-        except APIError as error:
-            reason = " ".join(str(error.__cause__ or error)[:3_000].split())[:300]
-            raise StoreError(f"The embeddings endpoint {url} fails: {reason}. Check SLEUTH_EMBEDDER.") from error
+        except httpx2.HTTPError as error:
+            reply = error.response if isinstance(error, httpx2.HTTPStatusError) else None
+            reason = " ".join((f"{reply.status_code} {reply.text}" if reply else f"{error}")[:3_000].split())[:300]
+            raise StoreError(f"The embeddings endpoint {self._url} fails: {reason}. Check SLEUTH_EMBEDDER.") from error
         except (LookupError, TypeError, ValueError) as error:
-            raise StoreError(f"{url} returned {_UNUSABLE} Check SLEUTH_EMBEDDER.") from error
+            raise StoreError(f"{self._url} returned {_UNUSABLE} Check SLEUTH_EMBEDDER.") from error
 
 
 class LangChainEmbedder:
@@ -240,8 +229,7 @@ def make_embedder(settings: Settings) -> Embedder:
         return LocalEmbedder(name)
     # The model server's key goes to no other server.
     same_server = urlsplit(name).netloc == urlsplit(settings.model_url).netloc
-    key = settings.model_key.get_secret_value() if settings.model_key and same_server else None
-    return EndpointEmbedder(name, key=key, proxy=settings.proxy)
+    return EndpointEmbedder(name, key=settings.model_key if same_server else None, proxy=settings.proxy)
 
 
 def _give_memory_back() -> None:

@@ -13,9 +13,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Self
 
-import httpx
+import httpx2
 
 from sleuth.tools.errors import StoreError
+from sleuth.tools.http import UnusableReply, bounded_async_client
 from sleuth.tools.settings import client_options
 from sleuth.tools.sources.knowledge_graph.functions import (
     Function,
@@ -31,8 +32,6 @@ Row = dict[str, Any]
 
 MAX_FOUND = 10
 """Names or rows that a search in a file gives."""
-MAX_BYTES = 5_000_000
-"""Limit of a server's answer."""
 MAX_FACTS = 40
 """Facts given of one entity."""
 
@@ -40,7 +39,7 @@ MAX_FACTS = 40
 class ServedGraph:
     """A knowledge graph behind the URL of a client; answers all functions."""
 
-    def __init__(self, client: httpx.AsyncClient) -> None:
+    def __init__(self, client: httpx2.AsyncClient) -> None:
         self.functions = tuple(known_functions().values())
         self._client = client
 
@@ -49,22 +48,17 @@ class ServedGraph:
         # The benchmark's server takes the only argument of a function as `query`, except the ids of games.
         by_name = len(function.parameters) > 1 or "game_ids" in arguments
         sent = {name if by_name else "query": value for name, value in arguments.items()}
-        body = bytearray()
         try:
-            async with self._client.stream("POST", function.path, json=sent) as response:
-                async for chunk in response.aiter_bytes():
-                    body += chunk
-                    if len(body) > MAX_BYTES:
-                        raise GraphUnavailable(f"the server's answer is larger than {MAX_BYTES:,} bytes")
-            answered = httpx.Response(response.status_code, content=bytes(body), request=response.request)
-            result = answered.raise_for_status().json()["result"]
-        except httpx.HTTPStatusError as error:
+            response = await self._client.post(function.path, json=sent)
+            return response.raise_for_status().json()["result"]
+        except httpx2.HTTPStatusError as error:
             raise GraphUnavailable(f"the server answers {error.response.status_code} to {function.path}") from error
-        except httpx.HTTPError as error:
+        except UnusableReply as error:
+            raise GraphUnavailable(f"the server's answer to {function.path} cannot be used: {error}") from error
+        except httpx2.HTTPError as error:
             raise GraphUnavailable(f"{self._client.base_url} does not answer: {type(error).__name__}") from error
         except (ValueError, KeyError, TypeError) as error:
             raise GraphUnavailable(f"the server's answer to {function.path} has no result in JSON") from error
-        return result
 
 
 class CollectionGraph:
@@ -203,7 +197,8 @@ async def open_graph(
     if place is None:
         yield await asyncio.to_thread(CollectionGraph, triples) if triples and await triples.any() else None
     elif is_url(place):
-        async with httpx.AsyncClient(base_url=place, timeout=10.0, **client_options(place, proxy)) as client:
+        options = client_options(place, proxy) | {"base_url": place, "timeout": 10.0}
+        async with await asyncio.to_thread(bounded_async_client, options) as client:
             yield await asyncio.to_thread(ServedGraph, client)
     else:
         yield await asyncio.to_thread(lambda: LocalGraph.read(Path(place).expanduser()))

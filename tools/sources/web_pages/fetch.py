@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from pathlib import Path
 
-import httpx
+import httpx2
 
 from sleuth.tools.documents.formats.plain_formats import decode_html
 from sleuth.tools.errors import DocumentError, UsageError
@@ -89,11 +89,11 @@ async def fetch_page(
     """
     target = _checked(url)
     # No keep-alive: two hosts may share an address, and a certificate is checked for one of them.
-    once = httpx.Limits(max_keepalive_connections=0)
+    once = httpx2.Limits(max_keepalive_connections=0)
     try:
         async with (
             asyncio.timeout(seconds),
-            httpx.AsyncClient(**client_options(), timeout=seconds, limits=once) as client,
+            httpx2.AsyncClient(**client_options(), timeout=seconds, limits=once) as client,
         ):
             for _ in range(MAX_REDIRECTS + 1):
                 address = await _address(target, resolver, permitted)
@@ -105,7 +105,7 @@ async def fetch_page(
                 raise DocumentError(f"{target} redirects more than {MAX_REDIRECTS} times.")
     except TimeoutError as error:
         raise DocumentError(f"{url} took longer than {seconds:g} s. Save the page, and pass the file.") from error
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise DocumentError(f"{url} cannot be fetched: {str(error) or type(error).__name__}.") from error
     try:
         html = decode_html(body[:max_bytes], declared=response.charset_encoding)
@@ -116,10 +116,10 @@ async def fetch_page(
     return Page(html=html, url=str(target), last_modified=last_modified, warnings=warnings)
 
 
-def _checked(url: str) -> httpx.URL:
+def _checked(url: str) -> httpx2.URL:
     try:
-        parsed = httpx.URL(url.strip())
-    except httpx.InvalidURL as error:
+        parsed = httpx2.URL(url.strip())
+    except httpx2.InvalidURL as error:
         raise UsageError(f"{url!r} is not a URL: {error}.") from error
     if parsed.scheme not in _PORTS or not parsed.host:
         raise UsageError(f"{url!r} cannot be fetched: only http:// and https:// URLs can.")
@@ -128,7 +128,7 @@ def _checked(url: str) -> httpx.URL:
     return parsed
 
 
-async def _address(url: httpx.URL, resolver: Resolver, permitted: Callable[[str], bool]) -> str:
+async def _address(url: httpx2.URL, resolver: Resolver, permitted: Callable[[str], bool]) -> str:
     try:
         found = await resolver(url.host, url.port or _PORTS[url.scheme])
     except (OSError, UnicodeError) as error:
@@ -141,7 +141,7 @@ async def _address(url: httpx.URL, resolver: Resolver, permitted: Callable[[str]
     return found[0]
 
 
-async def _get(client: httpx.AsyncClient, url: httpx.URL, address: str, limit: int) -> tuple[httpx.Response, bytes]:
+async def _get(client: httpx2.AsyncClient, url: httpx2.URL, address: str, limit: int) -> tuple[httpx2.Response, bytes]:
     """Send one request to an address in the name of a host; return the response, and its body unless it is a redirect.
 
     The body is complete, or longer than the limit.

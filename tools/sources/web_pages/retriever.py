@@ -13,12 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from sleuth.tools.documents.chunking import split
-from sleuth.tools.errors import UsageError
 from sleuth.tools.search import GRAPH_MODES, DocumentReader, Query, Retriever
 from sleuth.tools.search.keyword_index import MemoryKeywords
 from sleuth.tools.search.retriever import Scored, fetch_depth, fuse
 from sleuth.tools.search.vectors import Embedder, NoEmbedder, Vectors
-from sleuth.tools.sources.web_pages.page import PageText, Table
+from sleuth.tools.sources.web_pages.page import PageText
 from sleuth.tools.text.normalization import MAX_TITLE_CHARS
 from sleuth.tools.text.sentences import Span
 from sleuth.tools.types import Hit, Passage
@@ -103,21 +102,18 @@ def text_passages(page: PageText, *, truncate: bool = False) -> list[Passage]:
 
 def table_passages(page: PageText) -> list[Passage]:
     """Return a page's tables, each as a document split between rows; the title repeats the header."""
-    return [
-        _passage(f"{page.id}{_TABLE_ID}{number}", _table_title(page, number, table), table.markdown, start, end)
-        for number, table in enumerate(page.tables, start=1)
-        for start, end in split(table.markdown, "text/csv")
-    ]
+    found = []
+    for number, table in enumerate(page.tables, start=1):
+        header = table.markdown.partition("\n")[0].strip("| ")
+        title = f"{page.name} ({table.caption or f'table {number}'}: {header})"[:MAX_TITLE_CHARS]
+        document, spans = f"{page.id}{_TABLE_ID}{number}", split(table.markdown, "text/csv")
+        found += [_passage(document, title, table.markdown, start, end) for start, end in spans]
+    return found
 
 
 def is_page_table(passage: Passage) -> bool:
     """Return whether a passage is one of `table_passages`; a piece of a long row does not look like a table."""
     return _TABLE_ID in passage.document_id
-
-
-def _table_title(page: PageText, number: int, table: Table) -> str:
-    header = table.markdown.partition("\n")[0].strip("| ")
-    return f"{page.name} ({table.caption or f'table {number}'}: {header})"[:MAX_TITLE_CHARS]
 
 
 def _passage(document: str, title: str, text: str, start: int, end: int) -> Passage:
@@ -145,9 +141,7 @@ class PageRetriever:
 
     async def search(self, query: Query) -> list[Hit]:
         """Return the best `query.k` passages, best first; raises UsageError for an empty question."""
-        if not query.text.strip():
-            raise UsageError("The question is empty. Enter a search text.")
-        return await asyncio.to_thread(self._search, query)
+        return await asyncio.to_thread(self._search, query.checked())
 
     async def passages_of(self, document_id: str) -> list[Passage]:
         """Return the passages of a page, in order; none if there is no such page."""
