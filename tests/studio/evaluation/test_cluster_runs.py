@@ -24,7 +24,7 @@ JOB = Job(system=systems(["plain-rag"])[0], question=GoldQuestion(set="s", id="1
 )
 async def test_failure_of_the_cluster_or_a_worker_has_its_reason(tmp_path: Path, ray: FakeRay, reason: str) -> None:
     settings = Settings(home=tmp_path / "home", embedder="none", ray="there:1", database_url="mysql://there")
-    async with open_cluster(settings, simulation=Simulation(), gold=(), texts={}, connect=ray.connect) as run:
+    async with open_cluster(settings, simulation=Simulation(), parts=(), connect=ray.connect) as run:
         with pytest.raises(StoreError, match=reason):
             await run(JOB)
     assert len(ray.killed) == len(ray.actors)
