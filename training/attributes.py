@@ -22,7 +22,7 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.sources.question_attributes import DOMAINS
 from sleuth.tools.sources.question_attributes.examples import Example, packaged_examples
 from sleuth.tools.sources.question_attributes.svm import TRAINED, LinearSvm
-from training.pools import lines
+from training.questions import lines
 
 if TYPE_CHECKING:
     from sklearn.model_selection import GridSearchCV

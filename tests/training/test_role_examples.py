@@ -15,6 +15,7 @@ from sleuth.agents.role import Role
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.types import Hit, Passage
+from training.questions import TrainingSet, passage_of, read
 from training.roles.data.examples import (
     METHODS,
     SimulatedRun,
@@ -23,8 +24,6 @@ from training.roles.data.examples import (
     simulate_run,
 )
 from training.roles.data.facts import PassageFacts
-from training.roles.data.questions import TrainingSet, read
-from training.roles.data.source_order import passage_of
 from training.roles.data.teacher import Example
 
 FERRY = {"title": "Ferry", "text": "The ferry was built for Oda Brask.", "is_supporting": True}

@@ -13,7 +13,7 @@ from sleuth.tools.sources.question_attributes import DOMAINS, Attributes
 from sleuth.tools.sources.question_attributes.examples import Example, packaged_examples, select_demonstrations
 from sleuth.tools.sources.question_attributes.svm import TRAINED, LinearSvm, SvmPredictor, find_svm, packaged_svm
 from training.attributes import save
-from training.pools import lines
+from training.questions import lines
 
 QUESTIONS = packaged_examples()
 

@@ -38,11 +38,11 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.storage.archive import MemoryArchive
 from sleuth.tools.storage.triple_import import triple_lines
 from sleuth.tools.text.normalization import comparison_key
-from training.roles.data.decompositions import read_decompositions
+from training.questions import TrainingSet, read
+from training.roles.data.decompositions import add_steps, read_decompositions
 from training.roles.data.facts import Known, PassageFacts, extraction_of
 from training.roles.data.judgements import attributions, irrelevances, supports
 from training.roles.data.mix import BUDGET, count_by_prompt, mix_examples
-from training.roles.data.questions import TrainingSet, read
 from training.roles.data.source_order import arrange
 from training.roles.data.teacher import Example, Learned, Teacher
 from training.roles.data.wording import reword
@@ -235,7 +235,9 @@ async def make(
 
     If interrupted, it resumes after the last recorded run.
     """
-    known = read(given.questions, read_decompositions(given.decompositions) if given.decompositions else {})
+    known = read(given.questions)
+    if given.decompositions:
+        add_steps(known, read_decompositions(given.decompositions))
     found, triples = extractions(given.triples)
     found += attributions(*given.claims) if given.claims else []
     facts = PassageFacts(triples)
