@@ -22,6 +22,13 @@ WORLDS = "worlds"
 MULTI_HOP = ("hotpot", "2wiki", "musique", WORLDS)
 COMPLETE = ("2wiki", "musique", WORLDS)
 """Sets of questions that need every gold passage; many of HotpotQA's can be answered from one."""
+SINGLE_FILES = (("train/squad2", "squad"), ("squad/dev", "squad"), ("train/nq", "nq"), ("train/boolq", "boolq"))
+MULTI_HOP_FILES = (
+    *(("train/hotpot", "hotpot"), ("hotpot/train", "hotpot")),
+    *(("train/2wiki", "2wiki"), ("2wiki/train-like", "2wiki")),
+    *(("train/musique", "musique"), ("musique/train", "musique")),
+)
+"""Training files with the name of their set."""
 LEFT_OUT = ("attribution",)
 """Claim sets whose terms are not known: nothing that is shipped may be trained on them."""
 _COMPUTED = ("count", "date_arithmetic")
@@ -52,17 +59,6 @@ class Item:
     others: tuple[Evidence, ...] = ()
 
 
-def _kind(line: TrainingQuestion) -> Kind:
-    if line.answer in ("yes", "no"):
-        return "yes" if line.answer == "yes" else "no"
-    return "span" if line.answer else "none"
-
-
-def _accepted(line: TrainingQuestion) -> tuple[str, ...]:
-    every = (line.answer, *line.answers, *line.answer_aliases)
-    return tuple(dict.fromkeys(each for each in every if each)) if _kind(line) == "span" else ()
-
-
 class _Claim(Row):
     id: str
     set: str
@@ -83,24 +79,8 @@ def read_items(data: Path, worlds: Path | None = None) -> list[Item]:
     Raises:
         UsageError: a file cannot be used, or none is there.
     """
-    found = [
-        item
-        for file, name in (
-            *(("train/squad2", "squad"), ("squad/dev", "squad")),
-            *(("train/nq", "nq"), ("train/boolq", "boolq")),
-        )
-        for item in _single(_file(data, file), name)
-    ]
-    multi = [
-        item
-        for file, name in (
-            *(("train/hotpot", "hotpot"), ("hotpot/train", "hotpot")),
-            *(("train/2wiki", "2wiki"), ("2wiki/train-like", "2wiki")),
-            *(("train/musique", "musique"), ("musique/train", "musique")),
-        )
-        for item in _multi_hop(_file(data, file), name)
-    ]
-    found += [*_without_shared_gold(multi), *_claims(_file(data, "train/claims"))]
+    multi = _without_shared_gold([*_questions(data, MULTI_HOP_FILES)])
+    found = [*_questions(data, SINGLE_FILES), *multi, *_claims(_file(data, "train/claims"))]
     found += _scientific(_file(data, "scifact/claims"), _file(data, "scifact/corpus"))
     if not found:
         raise UsageError(f"{data} contains no training files: it needs train/squad2.jsonl.gz and its siblings.")
@@ -118,44 +98,31 @@ def _file(data: Path, name: str) -> Path | None:
     return path if path.is_file() else None
 
 
-def _single(file: Path | None, name: str) -> Iterator[Item]:
-    for line in lines(file, TrainingQuestion) if file else ():
-        # SQuAD 2.0's dev articles have most of the unanswerable questions: more of them are held back.
-        one_of = 5 if name == "squad" and line.split == "dev" else 20
-        yield Item(
-            set=name,
-            id=line.id,
-            part=part_of(line.paragraph, one_of=one_of),
-            text=line.question,
-            kind=_kind(line),
-            gold=(Evidence(title=line.title, text=line.paragraph),),
-            answers=_accepted(line),
-        )
+def _questions(data: Path, files: Iterable[tuple[str, str]]) -> Iterator[Item]:
+    for file, name in files:
+        for line in lines(found, TrainingQuestion) if (found := _file(data, file)) else ():
+            key, one_of = (line.paragraph, 20) if line.paragraph else (line.id, 10)
+            # SQuAD 2.0's dev articles have most of the unanswerable questions: more of them are held back.
+            one_of = 5 if name == "squad" and line.split == "dev" else one_of
+            if (item := _item(line, name, part_of(key, one_of=one_of))).gold:
+                yield item
 
 
-def _multi_hop(file: Path | None, name: str) -> Iterator[Item]:
-    for line in lines(file, TrainingQuestion) if file else ():
-        item = _multi_hop_item(line, name, part_of(line.id, one_of=10))
-        if item.gold:
-            yield item
-
-
-def _multi_hop_item(line: TrainingQuestion, name: str, part: Part) -> Item:
+def _item(line: TrainingQuestion, name: str, part: Part) -> Item:
+    kind: Kind = "span" if line.answer else "none"
+    answers = tuple(dict.fromkeys(each for each in (line.answer, *line.answers, *line.answer_aliases) if each))
+    if line.answer in ("yes", "no"):
+        kind, answers = ("yes" if line.answer == "yes" else "no"), ()
+    passages = [(Evidence(title=each.title, text=each.text), each.is_supporting) for each in line.all()]
     return Item(
         set=name,
         id=line.id,
         part=part,
         text=line.question,
-        kind=_kind(line),
-        gold=_passages(line, supporting=True),
-        answers=_accepted(line),
-        others=_passages(line, supporting=False),
-    )
-
-
-def _passages(line: TrainingQuestion, *, supporting: bool) -> tuple[Evidence, ...]:
-    return tuple(
-        Evidence(title=each.title, text=each.text) for each in line.paragraphs if each.is_supporting == supporting
+        kind=kind,
+        gold=tuple(passage for passage, is_gold in passages if is_gold),
+        answers=answers if line.answer else (),
+        others=tuple(passage for passage, is_gold in passages if not is_gold),
     )
 
 
@@ -172,7 +139,7 @@ def read_worlds(folder: Path) -> list[Item]:
         raise UsageError(f"{folder} contains no worlds: write them with `python -m training.worlds`.")
     found = []
     for line in (line for file in files for line in lines(file, TrainingQuestion)):
-        item = _multi_hop_item(line, WORLDS, part_of(line.id.rpartition("-q")[0], one_of=10))
+        item = _item(line, WORLDS, part_of(line.id.rpartition("-q")[0], one_of=10))
         found.append(replace(item, answers=()) if line.type in _COMPUTED else item)
     return found
 
