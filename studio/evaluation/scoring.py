@@ -147,21 +147,6 @@ def quoted(text: str, quotes: Sequence[str]) -> float | None:
     return max((float(_within(answer, f" {normalise(quote)} ")) for quote in quotes), default=0.0)
 
 
-def shown_recall(shown: Collection[str], gold: Sequence[str]) -> dict[str, float | None]:
-    """Return the share of gold passages among all that the model was shown, and whether it was shown all of them."""
-    if not gold:
-        return {"shown": None, "all_shown": None}
-    share = len(set(shown) & set(gold)) / len(set(gold))
-    return {"shown": share, "all_shown": float(share == 1)}
-
-
-def cost_scores(cost: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return the run's cost; `tokens` is the sum of prompt and completion tokens, including cached ones."""
-    names = ("calls", "prompt_tokens", "cached_tokens", "completion_tokens", "model_seconds")
-    numbers = {name: float(cost[name]) for name in names}
-    return {"tokens": numbers["prompt_tokens"] + numbers["completion_tokens"], **numbers}
-
-
 SystemScores = Mapping[str, Mapping[str, float | None]]
 """Scores of one system: question key, then metric."""
 
