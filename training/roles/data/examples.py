@@ -215,7 +215,7 @@ async def make(
     budget: float,
     seed: int,
 ) -> dict[str, Any]:
-    """Write the examples found and those of the runs to `all.jsonl`, a sample to `examples.jsonl`; return a card of both.
+    """Write all examples to `all.jsonl`, and a sample of them to `examples.jsonl`; return a card of both.
 
     If interrupted, it resumes after the last recorded run.
     """
