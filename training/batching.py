@@ -21,7 +21,7 @@ def cut_batches(
     Args:
         rows: the rows, in random order; consecutive ones are sorted by length before they are cut.
         length: the tokens of a row.
-        step: a batch is padded to a multiple of so many tokens.
+        step: batches are padded to a multiple of this number of tokens.
         pool: the number of rows that are sorted.
         tokens: the most tokens of a batch.
         dice: the source of the order of the batches.
