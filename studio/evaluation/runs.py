@@ -158,7 +158,7 @@ class JobRunner:
         model = self.judge
         if not model or set(self.parts) - {PASSAGES}:
             playing = SimulatedModel(await self.gold.gold(question), self.simulation or Simulation(rates={}))
-            real = playing if self.simulation else self.model
+            real: Model = playing if self.simulation else self.model
             model = EvaluationModel(model=real, allowance=self.budget, oracle=playing, roles=self.parts)
         services = replace(self.services, model=model, triples=MemoryTriples())
         if PASSAGES in self.parts:

@@ -100,7 +100,8 @@ def _file(data: Path, name: str) -> Path | None:
 
 def _questions(data: Path, files: Iterable[tuple[str, str]]) -> Iterator[Item]:
     for file, name in files:
-        for line in lines(found, TrainingQuestion) if (found := _file(data, file)) else ():
+        path = _file(data, file)
+        for line in lines(path, TrainingQuestion) if path else ():
             key, one_of = (line.paragraph, 20) if line.paragraph else (line.id, 10)
             # SQuAD 2.0's dev articles have most of the unanswerable questions: more of them are held back.
             one_of = 5 if name == "squad" and line.split == "dev" else one_of
