@@ -28,7 +28,7 @@ from sleuth.tools.collection import Collection
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.archive import MemoryArchive
-from training.roles.data.questions import TrainingSet, read
+from training.questions import TrainingSet, read
 
 MODES: tuple[Mode, ...] = ("dense", "hybrid", "graph", "knowledge-graph")
 SIZES = (1, 4, 10)

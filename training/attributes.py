@@ -20,7 +20,7 @@ from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.search.vectors.embedder import make_embedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.question_attributes import DOMAINS, TRAINED, Example, LinearSvm, packaged_examples
-from training.pools import lines
+from training.questions import lines
 
 if TYPE_CHECKING:
     from sklearn.model_selection import GridSearchCV

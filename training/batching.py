@@ -11,7 +11,7 @@ def cut_batches(
     rows: Sequence[R],
     *,
     length: Callable[[R], int],
-    padded: Callable[[R], int],
+    step: int = 1,
     pool: int,
     tokens: int,
     dice: Random,
@@ -21,7 +21,7 @@ def cut_batches(
     Args:
         rows: the rows, in random order; consecutive ones are sorted by length before they are cut.
         length: the tokens of a row.
-        padded: the tokens of a row with padding, if it is the longest of its batch.
+        step: batches are padded to a multiple of this number of tokens.
         pool: the number of rows that are sorted.
         tokens: the most tokens of a batch.
         dice: the source of the order of the batches.
@@ -30,7 +30,7 @@ def cut_batches(
     for at in range(0, len(rows), pool):
         batch: list[R] = []
         for row in sorted(rows[at : at + pool], key=length):
-            if batch and padded(row) * (len(batch) + 1) > tokens:
+            if batch and -(-length(row) // step) * step * (len(batch) + 1) > tokens:
                 found.append(batch)
                 batch = []
             batch.append(row)

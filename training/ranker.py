@@ -15,7 +15,8 @@ import typer
 from sleuth.studio.cli.app import run_cli
 from sleuth.tools.optional_imports import extra
 from sleuth.tools.search.ranking import ARRAYS, VERSION, Trees
-from training.pools import Pool, pools, read_training
+from training.pools import Pool, pools
+from training.questions import read
 
 TREES = 200
 FOLDS = 5
@@ -44,14 +45,14 @@ def train(
     seed: Annotated[int, typer.Option(help="For sampling and folds.")] = 0,
 ) -> None:
     """Train the ranker on all files, and print its cross-validation as JSON."""
-    passages, questions = read_training(files)
-    found, names = pools(passages, questions)
+    known = read(files)
+    found, names = pools(known)
     trees = grow(found, names, seed=seed, files=files)
     about = np.frombuffer(json.dumps(dict(trees.meta), sort_keys=True).encode(), dtype=np.uint8)
     np.savez_compressed(out, meta=about, **{name: getattr(trees, name) for name in ARRAYS})
     report = {
-        "passages": len(passages),
-        "questions": len(questions),
+        "passages": len(known.passages),
+        "questions": sum(bool(row["gold_ids"]) for row in known.questions),
         "features": len(names),
         "cross_validated": cross_validate(found, seed=seed),
         "left_out": validate_left_out(found, seed=seed),
@@ -95,10 +96,10 @@ def cross_validate(found: Sequence[Pool], *, seed: int) -> Recall:
 def validate_left_out(found: Sequence[Pool], *, seed: int) -> Recall:
     """Return recall of each set by trees grown on the other sets alone."""
     result: Recall = {}
-    sets = list(dict.fromkeys(pool.question.set for pool in found))
+    sets = list(dict.fromkeys(pool.set for pool in found))
     for name in sets if len(sets) > 1 else []:
-        trees = grow([pool for pool in found if pool.question.set != name], (), seed=seed)
-        result |= recall((pool, trees) for pool in found if pool.question.set == name)
+        trees = grow([pool for pool in found if pool.set != name], (), seed=seed)
+        result |= recall((pool, trees) for pool in found if pool.set == name)
     return result
 
 
@@ -107,8 +108,8 @@ def recall(ranked: Iterable[tuple[Pool, Trees]]) -> Recall:
     shares: dict[str, list[list[float]]] = {}
     for pool, trees in ranked:
         order = np.argsort(-trees.scores(pool.rows), kind="stable")
-        own = [float(pool.gold[order[:depth]].sum()) / len(pool.question.gold) for depth in (2, 5, 20)]
-        shares.setdefault(pool.question.set, []).append(own)
+        own = [float(pool.gold[order[:depth]].sum()) / pool.needed for depth in (2, 5, 20)]
+        shares.setdefault(pool.set, []).append(own)
     return {
         name: {f"recall@{depth}": round(100 * float(value), 1) for depth, value in zip((2, 5, 20), mean, strict=True)}
         for name, own in shares.items()

@@ -15,12 +15,13 @@ import asyncio
 import shutil
 import sqlite3
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
+from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg
@@ -31,7 +32,7 @@ from benchmarks.harness import clock, in_own_process, write_json
 from benchmarks.servers import postgres
 from benchmarks.streams import Instant
 from sleuth.graphs.core.context import Services
-from sleuth.graphs.persistence.store import Store, open_store
+from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.history import list_checkpoints
 from sleuth.graphs.runs.pruning import prune
 from sleuth.graphs.runs.service import RunService
@@ -82,9 +83,6 @@ class RunStore:
         shutil.rmtree(copy)
 
 
-Stage = Callable[[Store, RunStore, int], Awaitable[Row]]
-
-
 async def timed(work: Callable[[], Awaitable[object]]) -> float:
     """Return the median of a few times in milliseconds."""
     taken = []
@@ -95,61 +93,53 @@ async def timed(work: Callable[[], Awaitable[object]]) -> float:
     return median(taken)
 
 
-async def make(store: Store, _place: RunStore, threads: int) -> Row:
+async def make(place: RunStore, threads: int) -> Row:
     """Create runs until the store has this many."""
-    runs, taken = RunService(store, Services(model=Instant(), retriever=Shelf())), []
-    for number in range(len(await store.threads.list_newest()), threads):
-        with clock() as each:
-            await last_answer(runs.run(await runs.start(f"Who kept the light of number {number}?", "plain-rag")))
-        taken.append(1000 * each.spent.wall)
+    async with open_store(place.settings()) as store:
+        runs, taken = RunService(store, Services(model=Instant(), retriever=Shelf())), []
+        for number in range(len(await store.threads.list_newest()), threads):
+            with clock() as each:
+                await last_answer(runs.run(await runs.start(f"Who kept the light of number {number}?", "plain-rag")))
+            taken.append(1000 * each.spent.wall)
     return {"run_ms": median(taken[-RECENT:]), "make_mib": peak_megabytes()} if taken else {}
 
 
-async def look(store: Store, _place: RunStore, _threads: int) -> Row:
+async def look(place: RunStore) -> Row:
     """Measure the list's first page, the whole list, one run's hops (there are none), and its history."""
-    runs, newest = RunService(store), store.threads.list_newest
-    (thread, *_) = await newest(limit=1)
-    return {
-        "list_50_ms": await timed(lambda: newest(limit=50)),
-        "list_all_ms": await timed(newest),
-        "hops_ms": await timed(lambda: store.threads.subruns_of(thread.id)),
-        "history_ms": await timed(lambda: list_checkpoints(runs, thread.id)),
-    }
+    async with open_store(place.settings()) as store:
+        runs, newest = RunService(store), store.threads.list_newest
+        (thread, *_) = await newest(limit=1)
+        return {
+            "list_50_ms": await timed(lambda: newest(limit=50)),
+            "list_all_ms": await timed(newest),
+            "hops_ms": await timed(lambda: store.threads.subruns_of(thread.id)),
+            "history_ms": await timed(lambda: list_checkpoints(runs, thread.id)),
+        }
 
 
-async def keep_last(store: Store, place: RunStore, _threads: int) -> Row:
-    return await _prune(store, place, "keep_last", older_than=None, keep=1)
-
-
-async def older_half(store: Store, place: RunStore, _threads: int) -> Row:
-    every = await store.threads.list_newest()
-    middle = datetime.fromisoformat(every[len(every) // 2].updated_at)
-    age = (datetime.now(UTC) - middle).total_seconds()
-    return await _prune(store, place, "older_half", older_than=age, keep=None)
-
-
-async def _prune(store: Store, place: RunStore, name: str, *, older_than: float | None, keep: int | None) -> Row:
-    with clock() as taken:
-        gone = await prune(RunService(store), older_than=older_than, keep_last=keep)
+async def remove(place: RunStore, name: str) -> Row:
+    """Prune all but the last checkpoint of each run ("keep_last"), or the older half of the runs ("older_half")."""
+    async with open_store(place.settings()) as store:
+        every = await store.threads.list_newest()
+        age = (datetime.now(UTC) - datetime.fromisoformat(every[len(every) // 2].updated_at)).total_seconds()
+        older_than, keep = (None, 1) if name == "keep_last" else (age, None)
+        with clock() as taken:
+            gone = await prune(RunService(store), older_than=older_than, keep_last=keep)
     row = {"prune_s": taken.spent.wall, "prune_mib": peak_megabytes()} | place.sizes()
     row |= {"runs": gone.threads, "checkpoints": gone.checkpoints, "texts": gone.texts}
     return {f"{name}_{key}": value for key, value in row.items()}
 
 
-def run_stage(stage: Stage, place: RunStore, number: int) -> Row:
-    async def run() -> Row:
-        async with open_store(place.settings()) as store:
-            return await stage(store, place, number)
-
-    return asyncio.run(run())
+def run(stage: Callable[..., Coroutine[Any, Any, Row]], *given: object) -> Row:
+    return asyncio.run(stage(*given))
 
 
 def measure(place: RunStore, threads: int) -> Row:
-    row: Row = {"threads": threads} | in_own_process(run_stage, make, place, threads) | place.sizes()
-    row |= in_own_process(run_stage, look, place, threads)
-    for stage in (keep_last, older_half):
+    row: Row = {"threads": threads} | in_own_process(run, make, place, threads) | place.sizes()
+    row |= in_own_process(run, look, place)
+    for name in ("keep_last", "older_half"):
         with place.copied() as copy:
-            row |= in_own_process(run_stage, stage, copy, threads)
+            row |= in_own_process(run, remove, copy, name)
     return row
 
 

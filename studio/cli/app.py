@@ -99,9 +99,10 @@ def load(name: str) -> Any:  # noqa: ANN401 - the class differs between versions
 
 
 def _add_examples(command: Any, name: str) -> None:  # noqa: ANN401 - as above
-    from sleuth.studio.cli.examples import epilog
+    from sleuth.studio.cli.examples import EXAMPLES
 
-    command.epilog = epilog(name)
+    if lines := EXAMPLES.get(name):  # the backspace keeps the lines as they are
+        command.epilog = "\n".join(["Examples:", "", "\b", *lines])
     for inner, each in getattr(command, "commands", {}).items():
         _add_examples(each, f"{name} {inner}")
 

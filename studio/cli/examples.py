@@ -75,9 +75,3 @@ EXAMPLES = {
     "doctor": ["sleuth doctor", "sleuth doctor --model", "sleuth doctor --json > report.json"],
 }
 """Command lines by command."""
-
-
-def epilog(command: str) -> str | None:
-    """Return the examples of a command as the end of its help; the backspace keeps the lines as they are."""
-    lines = EXAMPLES.get(command)
-    return "\n".join(["Examples:", "", "\b", *lines]) if lines else None

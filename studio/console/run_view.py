@@ -106,7 +106,8 @@ def answer_view(answer: Answer, *, in_chat: bool = False) -> RenderableType:
     With `in_chat`, threads, sub-runs and commands are left out, and the cost is a line.
     """
     style = "yellow" if answer.is_weak else STYLES.get(answer.status, "red")
-    text = _with_sentence_marks(answer) or "(no answer)"
+    cites_sentences = any("sentence_ends" in citation for citation in answer.citations)
+    text = (with_marks(answer.text, answer.citations).text if cites_sentences else answer.text) or "(no answer)"
     status = outcome_in_words(answer.status, weak=answer.is_weak)
     about = "" if in_chat else f"· {answer.method} · thread {answer.thread} "
     title = Text(f" {status} {about}", style=style)
@@ -153,12 +154,6 @@ def sources_view(citations: Sequence[Citation]) -> RenderableType:
         if citation.get("changed"):
             lines.append(Text("    the document has changed since this answer; ask again", style="yellow"))
     return Group(*lines)
-
-
-def _with_sentence_marks(answer: Answer) -> str:
-    """Return the text, in an answer of several sentences with the number of each citation after those it supports."""
-    cites_sentences = any("sentence_ends" in citation for citation in answer.citations)
-    return with_marks(answer.text, answer.citations).text if cites_sentences else answer.text
 
 
 def _where(citation: Citation) -> str:

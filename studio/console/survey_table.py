@@ -45,23 +45,20 @@ def rows_of(table: Table) -> list[list[str]]:
         if row["cells"] is None:
             continue
         cells = [row["cells"][name] for name in names]
-        parts = [part for cell in cells for part in (cell_text(cell), " … ".join(_quotes(cell)))]
+        parts = [
+            part
+            for cell in cells
+            for part in (cell_text(cell), " … ".join(each["quote"] for each in cell["citations"]))
+        ]
         rows.append([row["source"], row["title"], "yes" if row["is_counted"] else "no", *parts])
     return [header, *rows]
 
 
-def _quotes(cell: Mapping[str, Any]) -> list[str]:
-    return [citation["quote"] for citation in cell["citations"]]
-
-
 def _csv(table: Table) -> bytes:
     text = StringIO()
-    csv.writer(text).writerows([[_harmless(each) for each in row] for row in rows_of(table)])
+    rows = [[f"'{each}" if each.startswith(_FORMULA) else each for each in row] for row in rows_of(table)]
+    csv.writer(text).writerows(rows)
     return b"\xef\xbb\xbf" + text.getvalue().encode()  # the mark lets Excel read UTF-8
-
-
-def _harmless(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _xlsx(table: Table) -> bytes:

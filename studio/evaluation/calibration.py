@@ -123,19 +123,18 @@ def fit(measured: Sequence[MeasuredAnswer], *, seed: int = 0) -> Fit:
         right_kept=float(right_kept[best]),
         wrong_kept=float(wrong_kept[best]),
         auroc=float(roc_auc_score(right, sure)),
-        interval=_interval(right, sure, seed),
+        interval=area_interval(sure[right], sure[~right], seed),
         right=int(right.sum()),
         wrong=int((~right).sum()),
     )
 
 
-def _interval(right: NDArray[np.bool_], sure: NDArray[np.float64], seed: int) -> tuple[float, float]:
-    """Return the 95 % bootstrap interval of the area, with as many right and wrong answers in each resample."""
+def area_interval(positive: NDArray[np.float64], negative: NDArray[np.float64], seed: int) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval of the area, with as many of each class in each resample."""
     from scipy.stats import mannwhitneyu
 
     drawn = np.random.default_rng(seed)
-    sides = [sure[right], sure[~right]]
-    above, below = (drawn.choice(side, (RESAMPLES, side.size)) for side in sides)
+    above, below = (drawn.choice(side, (RESAMPLES, side.size)) for side in (positive, negative))
     areas = mannwhitneyu(above, below, axis=1, method="asymptotic").statistic / (above.shape[1] * below.shape[1])
     low, high = np.percentile(areas, [2.5, 97.5])
     return float(low), float(high)

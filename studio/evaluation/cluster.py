@@ -4,16 +4,14 @@ All runs are in one Postgres. The actor of a killed worker is started again and 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import cycle
 
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.persistence.store import open_store
-from sleuth.studio.evaluation.gold import KnownGold
-from sleuth.studio.evaluation.models import EvaluationBudget, open_models
+from sleuth.studio.evaluation.models import EvaluationBudget
 from sleuth.studio.evaluation.results import Result
-from sleuth.studio.evaluation.runs import Job, JobRunner
+from sleuth.studio.evaluation.runs import Job, JobRunner, open_runner
 from sleuth.studio.simulation import Simulation
 from sleuth.tools.collection import Collection
 from sleuth.tools.collection.ray_cluster import RETRIES, cluster_failed, connect, processors
@@ -25,17 +23,10 @@ from sleuth.tools.storage.locks import hold
 class RunWorker:
     """Runs jobs on a worker, which opens the collection and the models with its first job."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        simulation: Simulation | None,
-        gold: Sequence[str],
-        texts: Mapping[str, tuple[str, str]],
-    ) -> None:
-        self._settings = settings.model_copy(update={"ray": None})
+    def __init__(self, settings: Settings, simulation: Simulation | None, parts: Sequence[str]) -> None:
+        self._settings = settings.model_copy(update={"ray": None, "runs": None})
         self._simulation = simulation
-        self._gold = gold
-        self._known = KnownGold(texts)
+        self._parts = parts
         self._opened = AsyncExitStack()
         self._opening: asyncio.Task[JobRunner] | None = None
 
@@ -51,32 +42,22 @@ class RunWorker:
             return {"failure": "worker", "reason": str(error)}
 
     async def _open(self) -> JobRunner:
-        settings, known, enter = self._settings, self._known, self._opened.enter_async_context
+        settings, enter = self._settings, self._opened.enter_async_context
         await enter(hold(settings.home, "shared", command="sleuth eval", wait=settings.wait))
         collection, budget = await enter(await Collection.open(settings)), EvaluationBudget(limits=Budget())
-        models = await enter(
-            open_models(settings, collection, known, budget, simulation=self._simulation, gold=self._gold)
-        )
-        store = await enter(open_store(settings.model_copy(update={"runs": None})))
-        simulated = self._simulation is not None
-        return JobRunner(store=store, services_for=models.services_for, known=known, simulated=simulated)
+        return await enter(open_runner(settings, collection, budget, simulation=self._simulation, parts=self._parts))
 
 
 @asynccontextmanager
 async def open_cluster(
-    settings: Settings,
-    *,
-    simulation: Simulation | None,
-    gold: Sequence[str],
-    texts: Mapping[str, tuple[str, str]],
+    settings: Settings, *, simulation: Simulation | None, parts: Sequence[str]
 ) -> AsyncIterator[Callable[[Job], Awaitable[Result]]]:
     """Start a worker for each processor of the settings' cluster, and yield the function that runs a job on the next.
 
     Args:
         settings: of this process; those of the workers are the same.
-        simulation: as for `open_models`.
-        gold: as for `open_models`.
-        texts: title and text of the gold by id.
+        simulation: as for `open_runner`.
+        parts: as for `open_runner`.
 
     Raises:
         UsageError: Ray is not installed, or no cluster answers.
@@ -84,7 +65,7 @@ async def open_cluster(
     assert settings.ray
     ray = await asyncio.to_thread(connect, settings.ray)
     actor = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=RETRIES)(RunWorker)
-    workers = [actor.remote(settings, simulation, gold, texts) for _ in range(processors(ray))]
+    workers = [actor.remote(settings, simulation, parts) for _ in range(processors(ray))]
     turns = cycle(workers)
 
     async def run(job: Job) -> Result:

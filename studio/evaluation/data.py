@@ -6,7 +6,7 @@ import json
 import random
 import zlib
 from ast import literal_eval
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -175,45 +175,38 @@ def _read(path: Path, name: str) -> QuestionFile:
         text = _PACKED.get(path.suffix, bytes)(data)
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise UsageError(f"The questions in {path} cannot be read: {error}.") from None
-    questions = tuple(_questions(text, path, name))
+    questions: list[GoldQuestion] = []
+    places: dict[str, int] = {}
+    for number, raw in enumerate(text.splitlines(), start=1):
+        if raw.strip():
+            question = _question(raw, name, number, f"{path}, line {number}")
+            if question.id in places:
+                used = f"the id {question.id!r} is already used on line {places[question.id]}"
+                raise UsageError(f"{path}, line {number}: {used}.")
+            places[question.id] = number
+            questions.append(question)
     if not questions:
         raise UsageError(f'{path} holds no question. Each line must be {{"question": "…", "answer": "…", …}}.')
-    return QuestionFile(set=name, path=str(path), sha256=sha256(data).hexdigest(), questions=questions)
+    return QuestionFile(set=name, path=str(path), sha256=sha256(data).hexdigest(), questions=tuple(questions))
 
 
-def _questions(text: bytes, path: Path, name: str) -> Iterator[GoldQuestion]:
-    seen: dict[str, int] = {}
-    for number, raw in enumerate(text.splitlines(), start=1):
-        if not raw.strip():
-            continue
-        line, row = _line(raw, f"{path}, line {number}")
-        id = line.id or str(number)
-        if id in seen:
-            raise UsageError(f"{path}, line {number}: the id {id!r} is already used on line {seen[id]}.")
-        seen[id] = number
-        named = {"id": id, "question": line.question, "answer_aliases": line.answer_aliases, "type": line.type}
-        yield _gold_question(line, {**row, **named}, name)
-
-
-def _line(raw: bytes, place: str) -> tuple[_Line, dict[str, Any]]:
+def _question(raw: bytes, set: str, number: int, place: str) -> GoldQuestion:
     try:
-        value: Any = json.loads(raw.decode("utf-8-sig"))
-        line = _Line.model_validate(value)
+        row: Any = json.loads(raw.decode("utf-8-sig"))
+        line = _Line.model_validate(row)
     except (ValidationError, ValueError) as error:
         faults = error.errors() if isinstance(error, ValidationError) else []
         reason = "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'line'}: {fault['msg'].lower()}" for fault in faults)
         raise UsageError(f"{place}: {reason or f'no JSON ({error})'}. Each line is one JSON object.") from None
     if not line.question.strip():
         raise UsageError(f"{place}: its question is empty.")
-    return line, {key: each for key, each in value.items() if key != "search_results"}
-
-
-def _gold_question(line: _Line, row: dict[str, Any], name: str) -> GoldQuestion:
-    answers = [line.answer, *line.answer_aliases] if line.answer is not None else line.answer_aliases
-    answers = [*answers, INVALID] if line.type == FALSE_PREMISE else answers
+    row.pop("search_results", None)
+    id = line.id or str(number)
+    row |= {"id": id, "question": line.question, "answer_aliases": line.answer_aliases, "type": line.type}
+    answers = [line.answer, *line.answer_aliases, *([INVALID] if line.type == FALSE_PREMISE else [])]
     return GoldQuestion(
-        set=name,
-        id=row["id"],
+        set=set,
+        id=id,
         question=line.question.strip(),
         answers=tuple(dict.fromkeys(answer for answer in answers if answer is not None)),
         gold=tuple(dict.fromkeys(line.gold_ids)),

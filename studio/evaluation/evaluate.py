@@ -4,7 +4,7 @@ import asyncio
 import platform
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -14,16 +14,15 @@ from typing import Any
 
 from sleuth import prompts
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.persistence.store import open_store
 from sleuth.studio.evaluation.cluster import open_cluster
 from sleuth.studio.evaluation.data import GoldQuestion, QuestionFile, System, read_questions, require_gold, sample
-from sleuth.studio.evaluation.gold import PASSAGES, read_gold
-from sleuth.studio.evaluation.models import EvaluationBudget, open_models
+from sleuth.studio.evaluation.gold import PASSAGES
+from sleuth.studio.evaluation.models import EvaluationBudget
 from sleuth.studio.evaluation.report import write_report
-from sleuth.studio.evaluation.results import Results, methods_result
+from sleuth.studio.evaluation.results import Result, Results, methods_result
 from sleuth.studio.evaluation.retrieval import measure_search
 from sleuth.studio.evaluation.run_folder import name_of_runs, settle_plan
-from sleuth.studio.evaluation.runs import Job, JobRunner, judge_all, make_jobs, process
+from sleuth.studio.evaluation.runs import Job, judge_all, make_jobs, open_runner, process
 from sleuth.studio.simulation import Simulation
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UsageError
@@ -172,20 +171,15 @@ async def _methods(
     spent = [kept.cost for kept in by_thread.values()]
     tokens = sum(cost["prompt_tokens"] + cost["completion_tokens"] for cost in spent)
     budget = EvaluationBudget(limits=wanted.budget, calls=sum(cost["calls"] for cost in spent), tokens=tokens)
-    known = await read_gold(collection, questions)
-    simulation, gold = wanted.simulation, wanted.gold
+    simulation, parts = wanted.simulation, wanted.gold
+    own = settings.model_copy(update={"runs": None if settings.ray else wanted.out})
     async with AsyncExitStack() as opened:
-        models = await opened.enter_async_context(
-            open_models(settings, collection, known, budget, simulation=simulation, gold=gold)
+        runner = await opened.enter_async_context(
+            open_runner(own, collection, budget, simulation=simulation, parts=parts)
         )
+        run_job: Callable[[Job], Awaitable[Result]] = runner.run
         if settings.ray:
-            run_job = await opened.enter_async_context(
-                open_cluster(settings, simulation=simulation, gold=gold, texts=known.texts)
-            )
-        else:
-            store = await opened.enter_async_context(open_store(settings.model_copy(update={"runs": wanted.out})))
-            runner = JobRunner(store, models.services_for, known, simulated=simulation is not None)
-            run_job = runner.run
+            run_job = await opened.enter_async_context(open_cluster(settings, simulation=simulation, parts=parts))
 
         async def work(job: Job) -> None:
             await results.add(await run_job(job))
@@ -194,10 +188,10 @@ async def _methods(
         on_progress("runs", len(by_thread), len(jobs))
         ended = await process([job for job in jobs if job.thread not in by_thread], work, settings.concurrency)
         made = [by_thread[job.thread] for job in jobs if job.thread in by_thread]
-        if models.judge and wanted.judge:
-            ended = await judge_all(models.judge, results, made, by_key, at_once=settings.concurrency) or ended
+        if runner.judge and wanted.judge:
+            ended = await judge_all(runner.judge, results, made, by_key, at_once=settings.concurrency) or ended
             made = [by_thread[result.thread] for result in made]
-    return models.names, methods_result(wanted.systems, questions, made, ended=ended, seed=wanted.seed)
+    return runner.names(), methods_result(wanted.systems, questions, made, ended=ended, seed=wanted.seed)
 
 
 def _shortfalls(result: dict[str, Any]) -> list[str]:

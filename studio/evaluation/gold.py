@@ -1,13 +1,14 @@
 """Gold of the questions: texts behind gold ids, pages of questions, and parts of a run that are taken from the gold."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from sleuth.agents.formatting import Source, escape_chat_markers, format_sources, parse_sources
 from sleuth.agents.roles.searching import parse_results
 from sleuth.studio.evaluation.data import GoldQuestion
 from sleuth.studio.simulation import Gold, gold_of, gold_on_pages
+from sleuth.studio.simulation.gold import Passages
 from sleuth.studio.simulation.parameters import ROLES
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UnknownName
@@ -20,34 +21,37 @@ MAX_PAGES = 32
 
 
 class KnownGold:
-    """Gold known in advance: title and text of every gold passage or document by id, and the pages of questions.
+    """Gold of questions: title and text of each gold passage or document in the collection, and the questions' pages.
 
     Pages are read for one question at a time, so that no page times out because others keep the machine busy.
     """
 
-    def __init__(self, texts: Mapping[str, tuple[str, str]]) -> None:
-        self.texts = texts
+    def __init__(self, collection: Collection) -> None:
+        self._collection = collection
         self._reading = asyncio.Lock()
         self._pages: dict[str, list[PageText]] = {}
 
-    def of(self, question: GoldQuestion) -> dict[str, tuple[str, str]]:
-        """Return the texts of a question's gold that are in the collection."""
-        return {id: self.texts[id] for id in question.gold if id in self.texts}
-
-    def shown(self, question: GoldQuestion, prompts: Iterable[str]) -> list[str]:
-        """Return the gold ids whose text is a source in these prompts, complete or in part."""
-        prompts = list(prompts)
-        gold = {id: _as_shown(title, text) for id, (title, text) in self.of(question).items()}
-        sources = {
-            (source.title, source.text) for prompt in prompts for _, source in parse_sources(prompt) if source.text
+    async def texts(self, question: GoldQuestion) -> Passages:
+        """Return title and text of a question's gold by id; ids that are not in the collection are left out."""
+        texts = {
+            passage.id: (passage.title, passage.text) for passage in await self._collection.passages(question.gold)
         }
-        found = {passage for prompt in prompts for passage in parse_results(prompt)}
-        return sorted(
-            id
-            for id, (title, text) in gold.items()
-            if any(name == title and part in text for name, part in sources)
-            or any(each.startswith(f"{title}) ") and each[len(title) + 2 :] in text for each in found)
-        )
+        for id in await self._collection.known_ids([id for id in question.gold if id not in texts]):
+            document = await self._collection.document(id)
+            texts[id] = (document.title, document.text)
+        return texts
+
+    async def passages(self, question: GoldQuestion) -> list[Passage]:
+        """Return the passages that a question names; of a document that it names, all."""
+        known = {passage.id: passage for passage in await self._collection.passages(question.gold)}
+        documents = await self._collection.known_ids([id for id in question.gold if id not in known])
+        found = []
+        for id in question.gold:
+            if id in known:
+                found.append(known[id])
+            elif id in documents:
+                found += await self._collection.passages_of(id)
+        return found
 
     async def pages(self, question: GoldQuestion) -> list[PageText]:
         """Return the texts of a question's pages; an empty list if it has none."""
@@ -63,7 +67,7 @@ class KnownGold:
     async def gold(self, question: GoldQuestion) -> Gold:
         """Return the gold from which a simulated model answers."""
         if not question.pages:
-            return gold_of(question.row, self.of(question))
+            return gold_of(question.row, await self.texts(question))
         passages = {
             page.id: (page.name, "\n".join([page.text, *(table.markdown for table in page.tables)]))
             for page in await self.pages(question)
@@ -71,15 +75,18 @@ class KnownGold:
         return await asyncio.to_thread(gold_on_pages, question.row, passages)
 
 
-async def read_gold(collection: Collection, questions: Sequence[GoldQuestion]) -> KnownGold:
-    """Read the texts of the gold from the collection; ids that are not there are left out."""
-    wanted = sorted({id for question in questions for id in question.gold})
-    known = await collection.known_ids(wanted)
-    texts = {passage.id: (passage.title, passage.text) for passage in await collection.passages(wanted)}
-    for id in sorted(known - texts.keys()):
-        document = await collection.document(id)
-        texts[id] = (document.title, document.text)
-    return KnownGold(texts)
+def shown_gold(texts: Passages, prompts: Iterable[str]) -> list[str]:
+    """Return the gold ids whose text is a source in these prompts, complete or in part."""
+    prompts = list(prompts)
+    gold = {id: _as_shown(title, text) for id, (title, text) in texts.items()}
+    sources = {(source.title, source.text) for prompt in prompts for _, source in parse_sources(prompt) if source.text}
+    found = {passage for prompt in prompts for passage in parse_results(prompt)}
+    return sorted(
+        id
+        for id, (title, text) in gold.items()
+        if any(name == title and part in text for name, part in sources)
+        or any(each.startswith(f"{title}) ") and each[len(title) + 2 :] in text for each in found)
+    )
 
 
 def _as_shown(title: str, text: str) -> tuple[str, str]:
@@ -129,16 +136,3 @@ class OracleRetriever:
         """Return the passages of a document, in order, as far as the search can read documents."""
         reader = self.retriever
         return await reader.passages_of(document_id) if isinstance(reader, DocumentReader) else []
-
-
-async def gold_passages(collection: Collection, question: GoldQuestion) -> list[Passage]:
-    """Return those that the question names; of a document that it names, all."""
-    known = {passage.id: passage for passage in await collection.passages(question.gold)}
-    documents = await collection.known_ids([id for id in question.gold if id not in known])
-    found = []
-    for id in question.gold:
-        if id in known:
-            found.append(known[id])
-        elif id in documents:
-            found += await collection.passages_of(id)
-    return found

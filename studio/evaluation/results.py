@@ -16,8 +16,6 @@ from sleuth.studio.evaluation.scoring import (
     Scores,
     answer_scores,
     citation_scores,
-    cost_scores,
-    shown_recall,
     summarise,
 )
 
@@ -98,17 +96,21 @@ class Result:
 
     def scored(self, question: GoldQuestion) -> "Result":
         """Return the result with every metric."""
-        answered, checked = self.status == "answered", self.checked
-        scores = {
+        answered, checked, gold = self.status == "answered", self.checked, set(question.gold)
+        shown = len(gold & set(self.shown)) / len(gold) if gold else None
+        scores: dict[str, float | None] = {
             **answer_scores(self.status, self.text, question.answers, self.judged),
             **citation_scores(self.cited, question.gold, answered=answered),
             "quoted": self.quoted if answered else None,
             "faithfulness": checked["score"] if checked else None,
             "answerability": checked["answerable"] if checked else None,
-            **shown_recall(self.shown, question.gold),
-            **(cost_scores(self.cost) if self.status != "failed" else {}),
+            "shown": shown,
+            "all_shown": None if shown is None else float(shown == 1),
             "seconds": self.seconds,
         }
+        if self.status != "failed":
+            cost = {name: float(amount) for name, amount in self.cost.items() if isinstance(amount, int | float)}
+            scores |= {"tokens": cost["prompt_tokens"] + cost["completion_tokens"], **cost}
         return replace(self, scores=scores)
 
 
@@ -152,18 +154,15 @@ def methods_result(
     }
 
 
-NODE_COSTS = ("calls", "prompt_tokens", "completion_tokens", "model_seconds")
-
-
 def node_means(results: Iterable[Result]) -> dict[str, dict[str, float]]:
     """Return cost by node, in the mean over the runs that have ended well."""
-    ended = [result.cost["nodes"] for result in results if result.status != "failed"]
+    ended: list[dict[str, Any]] = [{**result.cost["nodes"]} for result in results if result.status != "failed"]
     means: dict[str, dict[str, float]] = {}
     for nodes in ended:
         for name, cost in nodes.items():
-            own = means.setdefault(name, dict.fromkeys(NODE_COSTS, 0.0))
-            for part in NODE_COSTS:
-                own[part] += float(cost[part]) / len(ended)  # type: ignore[literal-required]  # a field of the cost
+            own = means.setdefault(name, {})
+            for part, amount in cost.items():
+                own[part] = own.get(part, 0.0) + float(amount) / len(ended)
     return means
 
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -12,19 +13,25 @@ from sleuth import prompts
 from sleuth.agents.model import Model, Request
 from sleuth.agents.model_calls.caller import render_messages
 from sleuth.agents.model_calls.output_parsing import Unparsable, parse
+from sleuth.agents.role import NAMES
 from sleuth.agents.roles.judging import CORRECT, JUDGE, JudgeInput
+from sleuth.graphs.core.context import Services
 from sleuth.graphs.evidence.check import support_of_run
-from sleuth.graphs.persistence.store import Store
+from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.persistence.tables import LONGEST_NAME
 from sleuth.graphs.registry import method
 from sleuth.graphs.runs.service import RunService
-from sleuth.studio.client.sleuth import last_answer
+from sleuth.studio.client.sleuth import NamedModel, last_answer, open_client, open_services
 from sleuth.studio.evaluation.data import GoldQuestion, System
-from sleuth.studio.evaluation.gold import KnownGold
-from sleuth.studio.evaluation.models import BudgetSpent, ServicesFor
+from sleuth.studio.evaluation.gold import PASSAGES, KnownGold, OracleRetriever, shown_gold
+from sleuth.studio.evaluation.models import BudgetSpent, EvaluationBudget, EvaluationModel
 from sleuth.studio.evaluation.results import Result, Results
 from sleuth.studio.evaluation.scoring import first_words, quoted
+from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
+from sleuth.tools.collection import Collection
 from sleuth.tools.errors import ModelUnavailable, SleuthError
+from sleuth.tools.settings import Settings
+from sleuth.tools.storage.triples import MemoryTriples
 
 Item = TypeVar("Item")
 
@@ -79,14 +86,31 @@ async def process(items: Iterable[Item], work: Callable[[Item], Awaitable[None]]
     return next(iter(reasons), "")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class JobRunner:
-    """Runs jobs in a store; an interrupted simulated run starts from scratch."""
+    """Runs jobs in a store; an interrupted simulated run starts from scratch.
+
+    `model` is the client of the model server, or with a simulation a model without gold. `parts` are taken from the
+    gold, as `oracle_parts` returns them.
+    """
 
     store: Store
-    services_for: ServicesFor
-    known: KnownGold
-    simulated: bool = False
+    services: Services
+    model: NamedModel
+    gold: KnownGold
+    budget: EvaluationBudget
+    simulation: Simulation | None = None
+    parts: Sequence[str] = ()
+
+    @property
+    def judge(self) -> EvaluationModel | None:
+        """The model of the server; None for a simulation."""
+        return None if self.simulation else EvaluationModel(model=self.model, allowance=self.budget)
+
+    def names(self) -> dict[str, str]:
+        """Return the names of the models by role; "default" is that of all roles without one of their own."""
+        default = self.model.name_of("default")
+        return {"default": default} | {role: name for role in NAMES if (name := self.model.name_of(role)) != default}
 
     async def run(self, job: Job) -> Result:
         """Run a job; return a result from the run's end and from the prompts that it has sent.
@@ -95,14 +119,11 @@ class JobRunner:
             BudgetSpent: the evaluation's budget has no room for the next call.
             ModelUnavailable: no model server answers.
         """
+        is_simulated = self.simulation is not None
         result = partial(
-            Result,
-            thread=job.thread,
-            system=job.system.name,
-            question=job.question.key,
-            simulated=self.simulated,
+            Result, thread=job.thread, system=job.system.name, question=job.question.key, simulated=is_simulated
         )
-        services = await self.services_for(job.question)
+        services = await self._services(job.question)
         runs, archive = RunService(self.store, services), self.store.archive
         try:
             await self._prepare(runs, job)
@@ -121,18 +142,35 @@ class JobRunner:
             cited=[[passage, document] for passage, document in cited.items()],
             quoted=quoted(answer.text, [each["quote"] for each in answer.citations]),
             checked=await support_of_run(services.checker, state, archive) if services.checker else None,
-            shown=await asyncio.to_thread(self.known.shown, job.question, sent),
+            shown=await asyncio.to_thread(shown_gold, await self.gold.texts(job.question), sent),
             cost=answer.cost,
-            seconds=None if self.simulated else answer.seconds,
+            seconds=None if is_simulated else answer.seconds,
             warnings=len(answer.warnings),
         )
         return await asyncio.to_thread(ended.scored, job.question)
+
+    async def _services(self, question: GoldQuestion) -> Services:
+        """Return the services of one question's run.
+
+        A simulated model has the gold of this question only. Every run has its own triples: with a shared cache the
+        cost of a question would depend on earlier ones.
+        """
+        model = self.judge
+        if not model or set(self.parts) - {PASSAGES}:
+            playing = SimulatedModel(await self.gold.gold(question), self.simulation or Simulation(rates={}))
+            real: Model = playing if self.simulation else self.model
+            model = EvaluationModel(model=real, allowance=self.budget, oracle=playing, roles=self.parts)
+        services = replace(self.services, model=model, triples=MemoryTriples())
+        if PASSAGES in self.parts:
+            passages = await self.gold.passages(question)
+            services = replace(services, retriever=OracleRetriever(retriever=services.retriever, gold=passages))
+        return services
 
     async def _prepare(self, runs: RunService, job: Job) -> None:
         """Create the run; delete and restart an interrupted simulated one, whose model's cache is lost."""
         threads, system, question = self.store.threads, job.system, job.question
         if await threads.exists(job.thread):
-            if not self.simulated or (await threads.get(job.thread)).state == "done":
+            if not self.simulation or (await threads.get(job.thread)).state == "done":
                 return
             await threads.remove(job.thread)
         values = system.values
@@ -144,7 +182,36 @@ class JobRunner:
             values=values,
             profile=system.profile,
             thread=job.thread,
-            pages=await self.known.pages(question),
+            pages=await self.gold.pages(question),
+        )
+
+
+@asynccontextmanager
+async def open_runner(
+    settings: Settings,
+    collection: Collection,
+    budget: EvaluationBudget,
+    *,
+    simulation: Simulation | None,
+    parts: Sequence[str],
+) -> AsyncIterator[JobRunner]:
+    """Open the store of the settings, and their model server unless the runs are simulated.
+
+    The only knowledge graph is the one in the settings: with that of the collection's triples, which grow during runs,
+    the cost of a question would depend on earlier ones.
+
+    Raises:
+        ModelError: the model server cannot be used.
+    """
+    async with AsyncExitStack() as opened:
+        model: NamedModel = SimulatedModel(Gold(id="", question="", answer=""), simulation or Simulation(rates={}))
+        if not simulation:
+            model = await opened.enter_async_context(open_client(settings))
+        opening = open_services(settings, model, collection, triples=MemoryTriples())
+        services = await opened.enter_async_context(opening)
+        store, gold = await opened.enter_async_context(open_store(settings)), KnownGold(collection)
+        yield JobRunner(
+            store=store, services=services, model=model, gold=gold, budget=budget, simulation=simulation, parts=parts
         )
 
 

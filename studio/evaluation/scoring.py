@@ -38,7 +38,7 @@ def normalise(text: str) -> str:
 
 def exact_match(reply: str, answers: Sequence[str]) -> float:
     """Return 1 if the normalized answer equals an accepted one."""
-    return max(float(normalise(reply) == answer) for answer in _comparable(answers))
+    return float(normalise(reply) in _comparable(answers))
 
 
 def f1(reply: str, answers: Sequence[str]) -> float:
@@ -48,8 +48,7 @@ def f1(reply: str, answers: Sequence[str]) -> float:
 
 def _comparable(answers: Sequence[str]) -> list[str]:
     """Return normalized answers, as in SQuAD's script without those that become empty, unless there is no other."""
-    left = [normalise(answer) for answer in answers if normalise(answer) or not answer]
-    return left or [""]
+    return [normalise(answer) for answer in answers if normalise(answer) or not answer] or [""]
 
 
 def _f1(reply: list[str], answer: list[str]) -> float:
@@ -73,13 +72,9 @@ def _within(answer: str, spoken: str) -> bool:
 
 def rouge_l(reply: str, answers: Sequence[str]) -> float:
     """Return ROUGE-L's F-measure by the rouge-score package, which considers Latin letters and digits only."""
-    return max(_rouge_l(reply, answer) for answer in answers)
-
-
-def _rouge_l(reply: str, answer: str) -> float:
-    if not (reply.strip() and answer.strip()):
-        return float(reply.strip() == answer.strip())
-    return float(_scorer().score(answer, reply)["rougeL"].fmeasure)
+    if not reply.strip():
+        return float(any(not answer.strip() for answer in answers))
+    return max(float(_scorer().score(answer, reply)["rougeL"].fmeasure) for answer in answers)
 
 
 @cache
@@ -150,21 +145,6 @@ def quoted(text: str, quotes: Sequence[str]) -> float | None:
     if answer in ("", "yes", "no"):
         return None
     return max((float(_within(answer, f" {normalise(quote)} ")) for quote in quotes), default=0.0)
-
-
-def shown_recall(shown: Collection[str], gold: Sequence[str]) -> dict[str, float | None]:
-    """Return the share of gold passages among all that the model was shown, and whether it was shown all of them."""
-    if not gold:
-        return {"shown": None, "all_shown": None}
-    share = len(set(shown) & set(gold)) / len(set(gold))
-    return {"shown": share, "all_shown": float(share == 1)}
-
-
-def cost_scores(cost: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return the run's cost; `tokens` is the sum of prompt and completion tokens, including cached ones."""
-    names = ("calls", "prompt_tokens", "cached_tokens", "completion_tokens", "model_seconds")
-    numbers = {name: float(cost[name]) for name in names}
-    return {"tokens": numbers["prompt_tokens"] + numbers["completion_tokens"], **numbers}
 
 
 SystemScores = Mapping[str, Mapping[str, float | None]]

@@ -60,7 +60,8 @@ class Tenants:
         """Return an owner's collection."""
 
         async def open_collection() -> Collection:
-            opened = await Collection.open(self.settings_of(owner), embedder=await self._embedder())
+            embedder = await self._once("embedder", lambda: asyncio.to_thread(make_passage_embedder, self.settings))
+            opened = await Collection.open(self.settings_of(owner), embedder=embedder)
             return await self._resources.enter_async_context(opened)
 
         return await self._once(f"collection of {owner}", open_collection)
@@ -73,9 +74,6 @@ class Tenants:
         """Return the settings of an owner; originals are kept by default."""
         keep = self.settings.keep_originals is not False
         return self.settings.model_copy(update={"owner": owner, "keep_originals": keep})
-
-    async def _embedder(self) -> Embedder:
-        return await self._once("embedder", lambda: asyncio.to_thread(make_passage_embedder, self.settings))
 
     async def _once(self, name: str, opening: Callable[[], Awaitable[T]]) -> T:
         async with self._opening[name]:

@@ -97,40 +97,33 @@ class Simulation(BaseModel):
 
     @classmethod
     def parse(cls, given: str, *, seed: int = 0) -> "Simulation":
-        """Return the parameters given on the command line: `NAME=RATE,...`, where NAME is ROLE, KIND or ROLE.KIND.
+        """Return the parameters given on the command line.
+
+        Args:
+            given: `NAME=RATE,...`, where NAME is ROLE, KIND or ROLE.KIND; or a TOML file, with fields at its top and
+                rates in a table [rates].
+            seed: the seed, also instead of that in the file.
 
         Raises:
-            UsageError: an unknown name, with the nearest one, or a rate that is not a number.
+            UsageError: the file cannot be read, an unknown name, with the nearest one, or a rate that is not a number.
         """
-        rates: dict[str, float | str] = {CLOSED_BOOK: 0.02}
-        for entry in filter(None, (part.strip() for part in given.split(","))):
-            name, _, rate = (part.strip() for part in entry.partition("="))
-            rates[name] = rate
-        return _made({"seed": seed, "rates": rates})
-
-    @classmethod
-    def from_toml(cls, path: Path) -> "Simulation":
-        """Return the parameters in a file: fields at its top, rates in a table [rates].
-
-        Raises:
-            UsageError: the file is missing or invalid.
-        """
+        values: dict[str, Any] = {}
+        if given.endswith(".toml"):
+            try:
+                values = tomllib.loads(Path(given).read_text(encoding="utf-8"))
+            except (OSError, ValueError) as error:
+                raise UsageError(f"The parameters {given} cannot be read: {error}.") from error
+            if "rates" in values:  # a dotted name without quotes is a table within a table
+                values["rates"] = {
+                    f"{name}.{kind}" if isinstance(value, dict) else name: rate
+                    for name, value in values["rates"].items()
+                    for kind, rate in (value.items() if isinstance(value, dict) else [("", value)])
+                }
+        else:
+            entries = (part.partition("=") for part in given.split(",") if part.strip())
+            values["rates"] = {CLOSED_BOOK: 0.02} | {name.strip(): rate.strip() for name, _, rate in entries}
         try:
-            found = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise UsageError(f"The parameters {path} cannot be read: {error}.") from error
-        if "rates" in found:  # a dotted name without quotes is a table within a table
-            found["rates"] = {
-                f"{name}.{kind}" if isinstance(value, dict) else name: rate
-                for name, value in found["rates"].items()
-                for kind, rate in (value.items() if isinstance(value, dict) else [("", value)])
-            }
-        return _made(found)
-
-
-def _made(values: dict[str, Any]) -> Simulation:
-    try:
-        return Simulation.model_validate(values)
-    except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
-        raise UsageError(f"The simulation's parameters cannot be used: {faults}.") from None
+            return cls.model_validate({**values, "seed": seed})
+        except ValidationError as error:
+            faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
+            raise UsageError(f"The simulation's parameters cannot be used: {faults}.") from None

@@ -15,16 +15,14 @@ from sleuth.agents.role import Role
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.types import Hit, Passage
+from training.questions import TrainingSet, passage_of, read
 from training.roles.data.examples import (
     METHODS,
     SimulatedRun,
-    Which,
     plan_runs,
     simulate_run,
 )
 from training.roles.data.facts import PassageFacts
-from training.roles.data.questions import TrainingSet, read
-from training.roles.data.source_order import passage_of
 from training.roles.data.teacher import Example
 
 FERRY = {"title": "Ferry", "text": "The ferry was built for Oda Brask.", "is_supporting": True}
@@ -113,14 +111,12 @@ async def test_every_reply_is_one_that_its_schema_lets_a_guided_model_write(know
 
 
 def test_only_named_methods_run_with_their_own_settings(known: TrainingSet) -> None:
-    which = Which(methods=["ras"], values={"triples": "false"}).checked()
-    assert {(each.method, each.values["triples"]) for each in plan_runs(known, seed=0, limit=None, which=which)} == {
-        ("ras", "false")
-    }
+    runs = plan_runs(known, seed=0, limit=None, methods=["ras"], values={"triples": "false"})
+    assert {(each.method, each.values["triples"]) for each in runs} == {("ras", "false")}
     with pytest.raises(UnknownName, match="There is no method to play 'agent'"):
-        Which(methods=["agent"]).checked()
+        plan_runs(known, seed=0, limit=None, methods=["agent"])
     with pytest.raises(UnknownName, match="setting of par-rag 'triples'"):
-        Which(methods=["par-rag"], values={"triples": "false"}).checked()
+        plan_runs(known, seed=0, limit=None, methods=["par-rag"], values={"triples": "false"})
 
 
 def all_roles() -> Iterator[Role[Any, Any]]:

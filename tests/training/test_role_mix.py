@@ -8,7 +8,7 @@ import pytest
 
 from sleuth.studio.evaluation.run_folder import write_lines
 from sleuth.tools.errors import UsageError
-from training.pools import lines
+from training.questions import lines
 from training.roles.data.mix import (
     LONGEST,
     MOST,

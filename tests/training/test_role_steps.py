@@ -9,14 +9,15 @@ from scripted_model import ScriptedModel
 
 from sleuth.agents.roles.planning import SubQueryOfDocument
 from sleuth.tools.errors import UsageError
+from training.questions import TrainingQuestion, read
 from training.roles.data.decompositions import (
     GoldPassage,
+    add_steps,
     map_steps,
     read_decompositions,
 )
 from training.roles.data.examples import METHODS, plan_runs
-from training.roles.data.questions import read
-from training.roles.data.sub_queries import Question, write_steps
+from training.roles.data.sub_queries import write_steps
 
 FERRY = GoldPassage("p1", "Ferry", "The ferry was built for Oda Brask of Tolvane.")
 BRASK = GoldPassage("p2", "Oda Brask (mayor)", "Oda Brask was born in Kestrow.")
@@ -78,12 +79,13 @@ def test_decompositions_are_joined_by_the_words_of_the_question(tmp_path: Path) 
     unplaced = {**ROW, "id": "3", "decomposition": [{"question": "Where?", "answer": "Kestrow"}]}
     file = write_rows(tmp_path / "train.jsonl", ROW, own, unplaced)
     given = {"question": f"{ASKED.lower()[:-1]} ?", "dataset": "hotpot", "decomposition": STEPS}
-    known = read([file], read_decompositions(write_rows(tmp_path / "break.jsonl", given)))
+    known = read([file])
+    add_steps(known, read_decompositions(write_rows(tmp_path / "break.jsonl", given)))
     first, second, third = known.questions
     assert [step["question"] for step in first["decomposition"]] == [step["question"] for step in MAPPED]
     assert [known.passages[step["gold_id"]][0] for step in first["decomposition"]] == ["Ferry", "Oda Brask (mayor)"]
     assert [step["question"] for step in second["decomposition"]] == ["Own?"]
-    assert third["decomposition"] == []
+    assert third["decomposition"] == first["decomposition"]
     played = {turn.method for turn in plan_runs(known, seed=0, limit=None) if turn.row["id"] == "1"}
     assert played == set(METHODS)
     assert read([file]).questions[0]["decomposition"] == []
@@ -97,7 +99,7 @@ SECOND = SubQueryOfDocument(question="Where was Oda Brask born?", answer="in Kes
 
 async def test_model_writes_a_sub_query_for_each_gold_passage() -> None:
     model = ScriptedModel([FIRST, SECOND])
-    assert await write_steps(model, Question(**ROW)) == [
+    assert await write_steps(model, TrainingQuestion(**ROW)) == [
         {"question": "For whom was the ferry built?", "answer": "Oda Brask", "paragraph": 2},
         {"question": "Where was #1 born?", "answer": "Kestrow", "paragraph": 0},
     ]
@@ -121,5 +123,5 @@ async def test_model_writes_a_sub_query_for_each_gold_passage() -> None:
 )
 async def test_steps_that_cannot_be_right_are_dropped(replies: list[Any]) -> None:
     model = ScriptedModel(replies)
-    assert await write_steps(model, Question(**ROW)) == []
+    assert await write_steps(model, TrainingQuestion(**ROW)) == []
     model.done()

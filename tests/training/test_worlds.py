@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from sleuth.studio.evaluation.data import read_questions
-from training.pools import read_training
-from training.roles.data.questions import read
+from training.questions import read
 from training.worlds.__main__ import write
 from training.worlds.chains import Chain
 from training.worlds.collection import Chapter, question_rows, worlds
@@ -263,4 +262,3 @@ def test_files_are_read_by_evaluation_and_training(tmp_path: Path) -> None:
             assert len(titles) == len(gold[row["id"]].gold) and len(row["decomposition"]) == len(
                 gold[row["id"]].decomposition
             )
-        assert read_training([tmp_path / name / "training.jsonl"])[1]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from random import Random
 from typing import TYPE_CHECKING
 
-from sleuth.tools.evidence_checker.inputs import WINDOW, Layout, Piece, Window
+from sleuth.tools.evidence_checker.inputs import Layout, Piece, Window
 from training.batching import cut_batches
 from training.evidence_checker.examples import UNKNOWN, Example, occurrences
 
@@ -76,15 +76,7 @@ def _rank(piece: Piece, example: Example, answers: Sequence[Sequence[tuple[int, 
 def batches(rows: Sequence[Row], *, tokens: int, seed: int) -> list[list[Row]]:
     """Return every row once, in random batches of similar length within the token limit including padding."""
     dice = Random(seed)  # noqa: S311 - repeatable by design
-    return cut_batches(rows, length=_length, padded=_padded, pool=_POOL, tokens=tokens, dice=dice)
-
-
-def _length(row: Row) -> int:
-    return len(row.window.ids)
-
-
-def _padded(row: Row) -> int:
-    return min(WINDOW, -(-len(row.window.ids) // _STEP) * _STEP)
+    return cut_batches(rows, length=lambda row: len(row.window.ids), step=_STEP, pool=_POOL, tokens=tokens, dice=dice)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,7 +110,7 @@ def collate(rows: Sequence[Row]) -> Batch:
     """Return the rows as tensors of one length."""
     import torch
 
-    shape = (len(rows), max(_padded(row) for row in rows))
+    shape = (len(rows), -(-max(len(row.window.ids) for row in rows) // _STEP) * _STEP)
     ids, types, piece = (torch.full(shape, value) for value in (0, 0, UNKNOWN))
     relevant: list[int] = []
     mask, text, starts, ends = (torch.zeros(shape, dtype=torch.bool) for _ in range(4))

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import TypedDict
 
-from sleuth.studio.evaluation.scoring import LEVEL, Interval, exact_match, f1, interval
+from sleuth.studio.evaluation.calibration import area_interval
+from sleuth.studio.evaluation.scoring import Interval, exact_match, f1, interval
 from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.evidence_checker.checker import Reading, Support
 from training.evidence_checker.examples import KINDS, RELATIONS, Example, negative, plain
@@ -17,7 +18,6 @@ from training.evidence_checker.sources import MULTI_HOP, Item
 
 NEGATIVES = ("sentence removed", "another passage", "question altered")
 TENTHS = 10
-_RESAMPLES = 1000
 
 Labels = NDArray[np.bool_]
 
@@ -105,12 +105,9 @@ def area(positive: Sequence[float], other: Sequence[float], *, seed: int) -> Are
 
     found = Area(auc=None, low=None, high=None, positive=len(positive), negative=len(other))
     if positive and other:
-        first, second = np.asarray(positive), np.asarray(other)
-        dice = np.random.default_rng(seed)
-        draws = [(dice.choice(first, len(first)), dice.choice(second, len(second))) for _ in range(_RESAMPLES)]
-        areas = [float(mannwhitneyu(a, b).statistic) / (len(a) * len(b)) for a, b in [(first, second), *draws]]
-        low, high = np.quantile(areas[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
-        found["auc"], found["low"], found["high"] = round(areas[0], 4), round(low, 4), round(high, 4)
+        low, high = area_interval(np.asarray(positive), np.asarray(other), seed)
+        found["auc"] = round(float(mannwhitneyu(positive, other).statistic) / (len(positive) * len(other)), 4)
+        found["low"], found["high"] = round(low, 4), round(high, 4)
     return found
 
 

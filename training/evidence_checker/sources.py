@@ -11,11 +11,9 @@ from hashlib import sha1
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import Evidence
-from training.pools import Paragraph, lines
+from training.questions import Abstract, Row, ScientificClaim, TrainingQuestion, lines
 
 Part: TypeAlias = Literal["train", "tune", "report"]
 Kind: TypeAlias = Literal["span", "yes", "no", "none", "supported", "contradicted", "not mentioned"]
@@ -24,6 +22,13 @@ WORLDS = "worlds"
 MULTI_HOP = ("hotpot", "2wiki", "musique", WORLDS)
 COMPLETE = ("2wiki", "musique", WORLDS)
 """Sets of questions that need every gold passage; many of HotpotQA's can be answered from one."""
+SINGLE_FILES = (("train/squad2", "squad"), ("squad/dev", "squad"), ("train/nq", "nq"), ("train/boolq", "boolq"))
+MULTI_HOP_FILES = (
+    *(("train/hotpot", "hotpot"), ("hotpot/train", "hotpot")),
+    *(("train/2wiki", "2wiki"), ("2wiki/train-like", "2wiki")),
+    *(("train/musique", "musique"), ("musique/train", "musique")),
+)
+"""Training files with the name of their set."""
 LEFT_OUT = ("attribution",)
 """Claim sets whose terms are not known: nothing that is shipped may be trained on them."""
 _COMPUTED = ("count", "date_arithmetic")
@@ -54,70 +59,14 @@ class Item:
     others: tuple[Evidence, ...] = ()
 
 
-class _Line(BaseModel):
-    model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
-
+class _Claim(Row):
     id: str
-    split: str = ""
-
-
-class _Question(_Line):
-    question: str
-    answer: str
-    answers: list[str] = Field(default_factory=list)
-    answer_aliases: list[str] = Field(default_factory=list)
-
-    def kind(self) -> Kind:
-        """Return the kind of the answer."""
-        if self.answer in ("yes", "no"):
-            return "yes" if self.answer == "yes" else "no"
-        return "span" if self.answer else "none"
-
-    def accepted(self) -> tuple[str, ...]:
-        """Return the accepted answers, each once."""
-        every = (self.answer, *self.answers, *self.answer_aliases)
-        return tuple(dict.fromkeys(each for each in every if each)) if self.kind() == "span" else ()
-
-
-class _Single(_Question):
-    title: str = ""
-    paragraph: str
-
-
-class _MultiHop(_Question):
-    type: str | None = None
-    paragraphs: list[Paragraph]
-
-    def passages(self, *, supporting: bool) -> tuple[Evidence, ...]:
-        """Return the passages that belong to the evidence, or those that do not."""
-        return tuple(
-            Evidence(title=each.title, text=each.text) for each in self.paragraphs if each.is_supporting == supporting
-        )
-
-
-class _Claim(_Line):
     set: str
     claim: str
     label: str
     evidence: list[str]
-    supporting: list[list[int]] = Field(default_factory=list)
+    supporting: tuple[tuple[int, ...], ...] = ()
     title: str = ""
-
-
-class _Finding(BaseModel):
-    doc_id: int
-    label: str
-
-
-class _ScientificClaim(_Line):
-    claim: str
-    evidence: list[_Finding]
-    cited_doc_ids: list[int]
-
-
-class _Abstract(_Line):
-    title: str
-    abstract: list[str]
 
 
 def read_items(data: Path, worlds: Path | None = None) -> list[Item]:
@@ -130,24 +79,8 @@ def read_items(data: Path, worlds: Path | None = None) -> list[Item]:
     Raises:
         UsageError: a file cannot be used, or none is there.
     """
-    found = [
-        item
-        for file, name in (
-            *(("train/squad2", "squad"), ("squad/dev", "squad")),
-            *(("train/nq", "nq"), ("train/boolq", "boolq")),
-        )
-        for item in _single(_file(data, file), name)
-    ]
-    multi = [
-        item
-        for file, name in (
-            *(("train/hotpot", "hotpot"), ("hotpot/train", "hotpot")),
-            *(("train/2wiki", "2wiki"), ("2wiki/train-like", "2wiki")),
-            *(("train/musique", "musique"), ("musique/train", "musique")),
-        )
-        for item in _multi_hop(_file(data, file), name)
-    ]
-    found += [*_without_shared_gold(multi), *_claims(_file(data, "train/claims"))]
+    multi = _without_shared_gold([*_questions(data, MULTI_HOP_FILES)])
+    found = [*_questions(data, SINGLE_FILES), *multi, *_claims(_file(data, "train/claims"))]
     found += _scientific(_file(data, "scifact/claims"), _file(data, "scifact/corpus"))
     if not found:
         raise UsageError(f"{data} contains no training files: it needs train/squad2.jsonl.gz and its siblings.")
@@ -165,38 +98,32 @@ def _file(data: Path, name: str) -> Path | None:
     return path if path.is_file() else None
 
 
-def _single(file: Path | None, name: str) -> Iterator[Item]:
-    for line in lines(file, _Single) if file else ():
-        # SQuAD 2.0's dev articles have most of the unanswerable questions: more of them are held back.
-        one_of = 5 if name == "squad" and line.split == "dev" else 20
-        yield Item(
-            set=name,
-            id=line.id,
-            part=part_of(line.paragraph, one_of=one_of),
-            text=line.question,
-            kind=line.kind(),
-            gold=(Evidence(title=line.title, text=line.paragraph),),
-            answers=line.accepted(),
-        )
+def _questions(data: Path, files: Iterable[tuple[str, str]]) -> Iterator[Item]:
+    for file, name in files:
+        path = _file(data, file)
+        for line in lines(path, TrainingQuestion) if path else ():
+            key, one_of = (line.paragraph, 20) if line.paragraph else (line.id, 10)
+            # SQuAD 2.0's dev articles have most of the unanswerable questions: more of them are held back.
+            one_of = 5 if name == "squad" and line.split == "dev" else one_of
+            if (item := _item(line, name, part_of(key, one_of=one_of))).gold:
+                yield item
 
 
-def _multi_hop(file: Path | None, name: str) -> Iterator[Item]:
-    for line in lines(file, _MultiHop) if file else ():
-        item = _multi_hop_item(line, name, part_of(line.id, one_of=10))
-        if item.gold:
-            yield item
-
-
-def _multi_hop_item(line: _MultiHop, name: str, part: Part) -> Item:
+def _item(line: TrainingQuestion, name: str, part: Part) -> Item:
+    kind: Kind = "span" if line.answer else "none"
+    answers = tuple(dict.fromkeys(each for each in (line.answer, *line.answers, *line.answer_aliases) if each))
+    if line.answer in ("yes", "no"):
+        kind, answers = ("yes" if line.answer == "yes" else "no"), ()
+    passages = [(Evidence(title=each.title, text=each.text), each.is_supporting) for each in line.all()]
     return Item(
         set=name,
         id=line.id,
         part=part,
         text=line.question,
-        kind=line.kind(),
-        gold=line.passages(supporting=True),
-        answers=line.accepted(),
-        others=line.passages(supporting=False),
+        kind=kind,
+        gold=tuple(passage for passage, is_gold in passages if is_gold),
+        answers=answers if line.answer else (),
+        others=tuple(passage for passage, is_gold in passages if not is_gold),
     )
 
 
@@ -212,8 +139,8 @@ def read_worlds(folder: Path) -> list[Item]:
     if not files:
         raise UsageError(f"{folder} contains no worlds: write them with `python -m training.worlds`.")
     found = []
-    for line in (line for file in files for line in lines(file, _MultiHop)):
-        item = _multi_hop_item(line, WORLDS, part_of(line.id.rpartition("-q")[0], one_of=10))
+    for line in (line for file in files for line in lines(file, TrainingQuestion)):
+        item = _item(line, WORLDS, part_of(line.id.rpartition("-q")[0], one_of=10))
         found.append(replace(item, answers=()) if line.type in _COMPUTED else item)
     return found
 
@@ -243,10 +170,10 @@ def _claims(file: Path | None) -> Iterator[Item]:
 
 def _scientific(file: Path | None, corpus: Path | None) -> Iterator[Item]:
     abstracts = {
-        int(line.id): Evidence(title=line.title, text=" ".join(line.abstract))
-        for line in (lines(corpus, _Abstract) if corpus else ())
+        line.id: Evidence(title=line.title, text=" ".join(line.abstract))
+        for line in (lines(corpus, Abstract) if corpus else ())
     }
-    for line in lines(file, _ScientificClaim) if file else ():
+    for line in lines(file, ScientificClaim) if file else ():
         labels = {finding.doc_id: finding.label for finding in line.evidence}
         for doc in labels or line.cited_doc_ids:
             if doc in abstracts:

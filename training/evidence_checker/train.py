@@ -8,6 +8,7 @@ the same command resumes from the last checkpoint and takes the same steps as an
 """
 
 import json
+import math
 import os
 import sys
 import time
@@ -39,7 +40,8 @@ CHECKPOINT, WEIGHTS, REPORT = "checkpoint.pt", "network.safetensors", "report.js
 PROGRESS = "progress.json"
 CHECKED, FEW = 300, 80
 """The most examples of a set that the curve is measured on; FEW for each kind of negative, and for multi-hop sets."""
-"""Contains the MiniLM that the default embedder uses."""
+MEASURE_EVERY, SAVE_SECONDS = 1_000_000, 180.0
+"""Tokens from one measurement to the next, and seconds from one checkpoint to the next."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -161,18 +163,6 @@ def steps_of(items: Sequence[Item], layout: Layout, plan: Plan, number: int) -> 
     return [found[at : at + plan.batches_per_step] for at in range(0, len(found), plan.batches_per_step)]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Pace:
-    """Tokens from one measurement to the next, seconds from one checkpoint to the next, and when to stop.
-
-    `until` is a time of time.monotonic; None trains to the end.
-    """
-
-    measure_every: int = 1_000_000
-    save_seconds: float = 180.0
-    until: float | None = None
-
-
 def learn(
     training: Training,
     items: Sequence[Item],
@@ -181,12 +171,12 @@ def learn(
     *,
     out: Path,
     key: str,
-    pace: Pace,
+    minutes: float,
 ) -> tuple[Progress, bool]:
-    """Take the steps that are left; return the progress, and whether the training is finished."""
+    """Take the steps that are left, or those that begin in time; return the progress, and whether all were taken."""
     plan = training.plan
     progress = training.load(out, key) if (out / CHECKPOINT).is_file() else Progress(key=key)
-    saved = time.monotonic()
+    saved, end = time.monotonic(), time.monotonic() + 60 * minutes
     for step in _steps_left(items, layout, plan, progress):
         begun, used = time.monotonic(), time.process_time()
         found = training.step(step, progress)
@@ -198,14 +188,14 @@ def learn(
         if progress.step % 20 == 0:
             _report_progress(plan, progress)
         measured = progress.curve[-1]["tokens"] if progress.curve else 0
-        if progress.tokens - measured >= pace.measure_every or progress.tokens >= plan.tokens:
+        if progress.tokens - measured >= MEASURE_EVERY or progress.tokens >= plan.tokens:
             progress.curve.append(
                 {"tokens": progress.tokens, **measure(EvidenceChecker(layout, training.run), checked)}
             )
-        if time.monotonic() - saved > pace.save_seconds:
+        if time.monotonic() - saved > SAVE_SECONDS:
             training.save(out, progress)
             saved = time.monotonic()
-        if pace.until is not None and time.monotonic() > pace.until:
+        if time.monotonic() > end:
             break
     training.save(out, progress)
     return progress, progress.tokens >= plan.tokens
@@ -267,15 +257,17 @@ def train(
     learned = with_neighbours(of_part(items, "train"))
     checked = _some(held_out(with_neighbours(of_part(items, "tune"))))
     network = from_pretrained(base)
-    weights = _weights(start) if start else None
-    if weights:
-        network.load_state_dict(load_file(weights))
-    begin = sha256(weights.read_bytes()).hexdigest() if weights else None
+    begin = None
+    if start:
+        if not (start / WEIGHTS).is_file():
+            raise UsageError(f"There is no {WEIGHTS} in {start}: name the folder of a finished training.")
+        network.load_state_dict(load_file(start / WEIGHTS))
+        begin = sha256((start / WEIGHTS).read_bytes()).hexdigest()
     identity = [asdict(plan), [(item.set, item.id) for item in learned], begin]
     key = sha256(json.dumps(identity).encode()).hexdigest()
     training = Training(network, plan)
-    pace = Pace(until=begun + 60 * minutes if minutes is not None else None)
-    progress, finished = learn(training, learned, checked, layout, out=out, key=key, pace=pace)
+    left = math.inf if minutes is None else minutes - (time.monotonic() - begun) / 60
+    progress, finished = learn(training, learned, checked, layout, out=out, key=key, minutes=left)
     report = {
         "plan": asdict(plan),
         "finished": finished,
@@ -289,13 +281,6 @@ def train(
     save_file(training.network.state_dict(), out / WEIGHTS)
     (out / REPORT).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     return report
-
-
-def _weights(folder: Path) -> Path:
-    """Return the weights in the folder of a training."""
-    if not (folder / WEIGHTS).is_file():
-        raise UsageError(f"There is no {WEIGHTS} in {folder}: name the folder of a finished training.")
-    return folder / WEIGHTS
 
 
 def _some(examples: Sequence[Example]) -> list[Example]:

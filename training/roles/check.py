@@ -18,7 +18,7 @@ import typer
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from sleuth.agents.formatting import Source, parse_sources
+from sleuth.agents.formatting import parse_sources
 from sleuth.agents.llm.client import LLMClient
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.agents.model_calls.logprobs import first_token_probability
@@ -82,7 +82,10 @@ def score_reply(row: Mapping[str, Any], reply: Reply) -> Checked:
         exact=said == wanted,
         f1=f1((said or {}).get("answer", ""), [wanted["answer"]]) if "answer" in wanted else None,
         citations=len(quotes),
-        resolved=sum(_resolves(quote, sources) for quote in quotes),
+        resolved=sum(
+            quote["source"] in sources and find_quote(quote["quote"], sources[quote["source"]].text) is not None
+            for quote in quotes
+        ),
         p_yes=first_token_probability(reply)[0] if asked and reply["logprobs"] else None,
         yes=row["reply"] == "Yes",
     )
@@ -107,11 +110,6 @@ def _quotes(said: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - JSON
     elif isinstance(said, list):
         for value in said:
             yield from _quotes(value)
-
-
-def _resolves(quote: Mapping[str, Any], sources: Mapping[int, Source]) -> bool:
-    source = sources.get(quote["source"])
-    return source is not None and find_quote(quote["quote"], source.text) is not None
 
 
 def table(checked: Sequence[Checked]) -> dict[str, dict[str, float | int | None]]:
@@ -177,22 +175,19 @@ async def check(
     """
 
     async def one(row: Mapping[str, Any], client: LLMClient) -> Checked:
-        reply = await client.call(_request(row))
+        role = ROLES[row["prompt"]]
+        sent = tuple(Message(role=each["role"], content=each["content"]) for each in row["messages"])
+        request = Request(
+            call_id=row["question"], role=role.name, prompt=role.prompt, messages=sent, input={},
+            sampling=role.sampling, schema=role.schema(), choices=role.choices,
+        )  # fmt: skip
+        reply = await client.call(request)
         done()
         return score_reply(row, reply)
 
     async with LLMClient.open(settings) as client:
         checked = await asyncio.gather(*(one(row, client) for row in rows))
         return list(checked), client.name_of(judging.CONSISTENCY.name)
-
-
-def _request(row: Mapping[str, Any]) -> Request:
-    role = ROLES[row["prompt"]]
-    sent = tuple(Message(role=each["role"], content=each["content"]) for each in row["messages"])
-    return Request(
-        call_id=row["question"], role=role.name, prompt=role.prompt, messages=sent, input={}, sampling=role.sampling,
-        schema=role.schema(), choices=role.choices,
-    )  # fmt: skip
 
 
 def consistency(found: Mapping[str, Mapping[str, Any]], model: str) -> Threshold | None:

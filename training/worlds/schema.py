@@ -2,17 +2,18 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
+
+from pydantic import BaseModel
 
 Split = Literal["train", "test"]
 Words = Mapping[str, Sequence[str]]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Kind:
+class Kind(BaseModel, frozen=True):
     """A kind of entity: its words, its names, and the range of its first year; `fill` are sentences without facts."""
 
     noun: str
@@ -25,8 +26,7 @@ class Kind:
     be: str = "is"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Relation:
+class Relation(BaseModel, frozen=True):
     """A relation between entities of kinds `subjects` and `object`, or a value if `object` is empty.
 
     `words` are the wordings of one split; relations.toml explains them and the other fields.
@@ -51,13 +51,12 @@ class Relation:
     less: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Style:
+class Style(BaseModel, frozen=True):
     """A page style; `words` has its `lead`, `link` and `end`."""
 
     name: str
     weight: int
-    words: Words = field(default_factory=dict)
+    words: Words = {}
     kinds: tuple[str, ...] = ()
     form: str = "prose"
 
@@ -82,13 +81,14 @@ def load(split: Split) -> Schema:
     """Return the tables of a split: its own kinds, relations, styles and wordings."""
     frames, names = _table("frames"), _table("names")
     kinds = {name: each for name, each in _table("kinds").items() if each.get("split", split) == split}
-    relations = {name: _relation(name, each, split) for name, each in _table("relations").items()}
-    styles = [each for each in frames["styles"].items() if each[1].get("split", split) == split]
+    styles = {name: each for name, each in frames["styles"].items() if each.get("split", split) == split}
+    fill = "fill" if split == "train" else "test_fill"
+    worded = {name: _relation(name, each, split) for name, each in _table("relations").items()}
     return Schema(
         split=split,
-        kinds={name: _kind(each, split) for name, each in kinds.items()},
-        relations={name: each for name, each in relations.items() if "ask" in each.words},
-        styles=[_style(name, each, split) for name, each in styles],
+        kinds={name: Kind(**{**each, "fill": each[fill]}) for name, each in kinds.items()},
+        relations={name: each for name, each in worded.items() if "ask" in each.words},
+        styles=[Style(**{**each, "name": name, "words": _own(each, split)}) for name, each in styles.items()],
         intro=frames["intro"][split],
         frames=frames[split],
         name_styles=names[split],
@@ -101,28 +101,14 @@ def _table(name: str) -> dict[str, Any]:
     return tomllib.loads((Path(__file__).parent / f"{name}.toml").read_text(encoding="utf-8"))
 
 
-def _kind(row: Mapping[str, Any], split: Split) -> Kind:
-    fill = row["fill" if split == "train" else "test_fill"]
-    return Kind(fill=tuple(fill), **{key: _fixed(row[key]) for key in row if key not in ("fill", "test_fill", "split")})
-
-
 def _relation(name: str, row: Mapping[str, Any], split: Split) -> Relation:
     own = row if split == "train" else row.get("test", {})
-    words = {key: each for key, each in own.items() if isinstance(each, list) and isinstance(each[0], str)}
-    words = {key: each for key, each in words.items() if key not in ("from", "within", "label")}
-    fields = {key: _fixed(each) for key, each in row.items() if key not in (*words, "from", "to", "test")}
-    fields = {key: each for key, each in fields.items() if key in Relation.__dataclass_fields__}
-    fields |= {key: own[key] for key in ("more", "less") if key in own}
-    return Relation(name=name, subjects=tuple(row["from"]), object=row.get("to", ""), words=words, **fields)
+    about = {"name": name, "subjects": row["from"], "object": row.get("to", ""), "words": _own(row, split)}
+    return Relation(**{**row, **about, **{key: own[key] for key in ("more", "less") if key in own}})
 
 
-def _style(name: str, row: Mapping[str, Any], split: Split) -> Style:
+def _own(row: Mapping[str, Any], split: Split) -> dict[str, list[str]]:
+    """Return the wordings of a split, which are the lists of texts in a row."""
     own = row if split == "train" else row.get("test", {})
-    words = {key: own[key] for key in ("lead", "link", "end") if key in own}
-    return Style(
-        name=name, weight=row["weight"], words=words, kinds=tuple(row.get("kinds", ())), form=row.get("form", "prose")
-    )
-
-
-def _fixed(value: Any) -> Any:  # noqa: ANN401 - any value of a table
-    return tuple(value) if isinstance(value, list) else value
+    lists = {key: each for key, each in own.items() if isinstance(each, list) and isinstance(each[0], str)}
+    return {key: each for key, each in lists.items() if key not in ("from", "within", "label", "kinds")}

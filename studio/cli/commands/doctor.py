@@ -91,15 +91,18 @@ async def examine(settings: Settings) -> list[Finding]:
     is_local = is_loopback(urlsplit(settings.model_url).hostname or "")
     serve, install = "sleuth model serve", "sleuth model install"
     graph = "export SLEUTH_KNOWLEDGE_GRAPH=FILE.json or URL, or unset it"
+    python = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    is_served = settings.vectors == "chroma" and settings.chroma_url is not None
+    heartbeat = f"{str(settings.chroma_url).rstrip('/')}/api/v2/heartbeat"
     catalogue = "pg_isready" if settings.database_url else "export SLEUTH_HOME=FOLDER, or SLEUTH_DATABASE_URL"
     checks: list[tuple[str, Check, str, bool]] = [
-        ("Python", _python, "", True),
+        ("Python", lambda _: f"{python}, {os.cpu_count()} processors", "", True),
         ("home", _home, "export SLEUTH_HOME=FOLDER, a writable one with free space", True),
         ("embedded server", _embedded_server, install, is_local),
         ("model server", _model_server, serve if is_local else "export SLEUTH_MODEL_URL=URL", True),
         ("embedder", _embedder, install, True),
         ("catalogue", _catalogue, catalogue, True),
-        ("Chroma", _chroma, "chroma run", settings.vectors == "chroma" and settings.chroma_url is not None),
+        ("Chroma", lambda _: _reached(heartbeat), "chroma run", is_served),
         ("pgvector", _pgvector, "CREATE EXTENSION vector", settings.vectors != "chroma"),
         ("knowledge graph", _graph, graph, settings.knowledge_graph is not None),
         ("tracing", _tracing, "unset SLEUTH_TRACING", True),
@@ -153,10 +156,6 @@ async def examine_model(settings: Settings) -> list[Finding]:
             for feature, has, without in features
         ),
     ]
-
-
-def _python(_settings: Settings) -> str:
-    return f"{platform.python_version()} on {platform.system()} {platform.machine()}, {os.cpu_count()} processors"
 
 
 def _home(settings: Settings) -> str:
@@ -259,10 +258,6 @@ def _pgvector(settings: Settings) -> str:
 
     engine_of(settings.database_url)
     return "ready"
-
-
-async def _chroma(settings: Settings) -> str:
-    return await _reached(f"{str(settings.chroma_url).rstrip('/')}/api/v2/heartbeat")
 
 
 def _tracing(settings: Settings) -> str:

@@ -183,7 +183,7 @@ async def evaluate_command(
                 values=options.parse_pairs(set_),
             )
         ),
-        simulation=None if simulate is None else _simulation(simulate, seed),
+        simulation=None if simulate is None else Simulation.parse(simulate, seed=seed),
         gold=oracle_parts(_names(gold)),
         judge=judge,
         budget=Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds),
@@ -194,13 +194,6 @@ async def evaluate_command(
     with _progress() as show:
         report = await evaluate(settings, wanted, on_progress=show)
     emit(report, as_json, _in_words(report, wanted.out))
-
-
-def _simulation(given: str, seed: int) -> Simulation:
-    """Return the simulation of the given rates or file of parameters, with this seed."""
-    if not given.endswith(".toml"):
-        return Simulation.parse(given, seed=seed)
-    return Simulation.from_toml(Path(given)).model_copy(update={"seed": seed})
 
 
 def _names(text: str) -> list[str]:

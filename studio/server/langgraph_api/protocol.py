@@ -120,27 +120,23 @@ class ThreadEvents:
 
     async def follow(self) -> AsyncGenerator[dict[str, Any]]:
         """Yield the events of the latest run and of all that follow, until the server shuts down."""
-        thread = self._thread
+        thread, form = self._thread, self._form
         *earlier, after = await starts_of(self._access, thread)
         worker, log = self._access.server.run_worker, self._access.server.log
         if earlier and not await worker.is_running(thread.id) and await log.last(thread.id) == after:
             after = earlier[-1]
         while not worker.is_closing:
-            has_deltas = self._form.has_root and "messages" in self._form.channels
+            has_deltas = form.has_root and "messages" in form.channels
             run = RunStream(access=self._access, thread=thread, after=after, modes=_MODES, with_deltas=has_deltas)
             self._seq = after * _SEQUENCE
             async with aclosing(run.parts()) as parts:
                 async for part in parts:
                     for event in self._events(part, run):
-                        if self._is_wanted(event):
+                        if form.has_root and event["channel"] in form.channels and event["seq"] > form.since:
                             yield {key: value for key, value in event.items() if key != "channel"}
             after = run.position
             await self._next_run(thread, after)
             thread = await self._access.thread(thread.id)
-
-    def _is_wanted(self, event: dict[str, Any]) -> bool:
-        form = self._form
-        return form.has_root and event["channel"] in form.channels and event["seq"] > form.since
 
     async def _next_run(self, thread: Thread, after: int) -> None:
         """Wait for the first event after a run."""

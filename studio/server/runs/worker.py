@@ -369,9 +369,13 @@ class RunWorker:
         answer: Answer | None = None
         async with self._home_lock.hold("shared", wait=math.inf if job.is_recovered else INGEST_WAIT):
             runs = await self._tenants.runs(job.owner)
-            if job.last_event:
-                await self._publish_missed_steps(runs, job, record)
-            wants_tokens = partial(self._has_listener, job)
+            for step in await replay_steps(runs, job.thread) if job.last_event else ():  # finished before a kill
+                await self._publish_step(replace(step, state="started", update={}), job, record)
+                await self._publish_step(step, job, record)
+
+            def wants_tokens() -> bool:
+                return self._log.want_deltas(job.thread) or monotonic() < job.began + LISTENER_GRACE
+
             async with aclosing(
                 runs.run(job.thread, budget=job.budget, wants_tokens=wants_tokens, control=job.control, is_locked=True)
             ) as events:
@@ -386,15 +390,6 @@ class RunWorker:
             record.outcome = "waiting" if answer.asks else "done"
             self._telemetry.answers.labels(answer.method, answer.status).inc()
             await self._append(job, "answer", answer.to_json(), key=f"answer {answer.checkpoint}")
-
-    def _has_listener(self, job: _Job) -> bool:
-        return self._log.want_deltas(job.thread) or monotonic() < job.began + LISTENER_GRACE
-
-    async def _publish_missed_steps(self, runs: RunService, job: _Job, record: RunRecord) -> None:
-        """Publish the steps that finished before a kill and whose events were not stored."""
-        for step in await replay_steps(runs, job.thread):
-            await self._publish_step(replace(step, state="started", update={}), job, record)
-            await self._publish_step(step, job, record)
 
     async def _publish_step(self, step: Step, job: _Job, record: RunRecord) -> None:
         data = asdict(step)

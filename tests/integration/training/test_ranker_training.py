@@ -17,7 +17,7 @@ def question(number: int) -> dict[str, object]:
     person = {"title": f"Oda Brask{number}", "text": f"She was born in Kestrow{number}.", "is_supporting": True}
     fillers = [{"title": f"Report {number}-{at}", "text": f"The ferry was late, says {at}."} for at in range(12)]
     text = f"Where was the one born for whom Ferry {number} was built?"
-    return {"id": str(number), "question": text, "paragraphs": [ferry, person, *fillers]}
+    return {"id": str(number), "question": text, "answer": f"Kestrow{number}", "paragraphs": [ferry, person, *fillers]}
 
 
 def trained(files: list[Path], out: Path) -> dict[str, object]:

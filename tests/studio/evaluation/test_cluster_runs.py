@@ -28,7 +28,7 @@ async def test_failure_of_the_cluster_or_a_worker_has_its_reason(
 ) -> None:
     monkeypatch.setattr(cluster, "connect", ray.connect)
     settings = Settings(home=tmp_path / "home", embedder="none", ray="there:1", database_url="mysql://there")
-    async with open_cluster(settings, simulation=Simulation(), gold=(), texts={}) as run:
+    async with open_cluster(settings, simulation=Simulation(), parts=()) as run:
         with pytest.raises(StoreError, match=reason):
             await run(JOB)
     assert len(ray.killed) == len(ray.actors)

@@ -6,8 +6,7 @@ from scenes import Shelf
 from sleuth.agents.model_calls.caller import render_messages
 from sleuth.agents.roles.planning import SearchResult
 from sleuth.agents.roles.searching import SEARCH_R1, Transcript
-from sleuth.studio.evaluation.data import GoldQuestion
-from sleuth.studio.evaluation.gold import KnownGold, OracleRetriever, oracle_parts
+from sleuth.studio.evaluation.gold import OracleRetriever, oracle_parts, shown_gold
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.types import Passage
@@ -45,9 +44,8 @@ def test_gold_in_the_transcript_of_a_trained_model_counts_as_shown() -> None:
         question="?", known=(), written=("<search>x</search>",), searches=("x",), sources=sources, last=False
     )
     prompt = "\n".join(message["content"] for message in render_messages(SEARCH_R1, given))
-    gold = KnownGold({"m": (title, text), "v": ("Venus", "Another text."), "e": ("Earth", "It is blue.")})
-    asked = GoldQuestion(set="s", id="q", question="?", gold=("m", "v", "e"))
-    assert gold.shown(asked, [prompt]) == ["m"]
+    gold = {"m": (title, text), "v": ("Venus", "Another text."), "e": ("Earth", "It is blue.")}
+    assert shown_gold(gold, [prompt]) == ["m"]
 
 
 async def test_documents_are_read_as_far_as_the_search_can() -> None:

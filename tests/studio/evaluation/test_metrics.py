@@ -6,6 +6,8 @@ from fractions import Fraction
 import pytest
 
 from sleuth.studio.evaluation import scoring
+from sleuth.studio.evaluation.data import GoldQuestion
+from sleuth.studio.evaluation.results import Result
 from sleuth.studio.evaluation.retrieval import recall
 from sleuth.tools.types import Hit, Passage
 
@@ -237,7 +239,11 @@ def test_answer_contained_in_a_citation(text: str, quotes: list[str], share: flo
     assert scoring.quoted(text, quotes) == share
 
 
-def test_what_was_shown() -> None:
-    assert scoring.shown_recall(["lake"], ["lake", "hill"]) == {"shown": 0.5, "all_shown": 0}
-    assert scoring.shown_recall(["lake", "hill"], ["lake", "hill"]) == {"shown": 1, "all_shown": 1}
-    assert scoring.shown_recall([], []) == {"shown": None, "all_shown": None}
+@pytest.mark.parametrize(
+    ("shown", "gold", "scores"),
+    [("lake", "lake hill", (0.5, 0)), ("lake hill", "lake hill", (1, 1)), ("", "", (None, None))],
+)
+def test_what_was_shown(shown: str, gold: str, scores: tuple[float | None, float | None]) -> None:
+    result = Result(thread="t", system="s", question="q", status="unknown", shown=shown.split(), simulated=False)
+    found = result.scored(GoldQuestion(set="s", id="q", question="?", gold=tuple(gold.split()))).scores
+    assert (found["shown"], found["all_shown"]) == scores

@@ -325,13 +325,13 @@ def test_parse_invalid_rate_is_explained(given: str, message: str) -> None:
         Simulation.parse(given)
 
 
-def test_from_toml_reads_and_checks_a_file(tmp_path: Path) -> None:
+def test_parse_reads_and_checks_a_file(tmp_path: Path) -> None:
     file = tmp_path / "simulation.toml"
-    file.write_text("seed = 2\nprefill = 100\n[rates]\nmissed = 0.1\nreviewer.flattering = 0.2\n")
-    simulation = Simulation.from_toml(file)
+    file.write_text("prefill = 100\n[rates]\nmissed = 0.1\nreviewer.flattering = 0.2\n")
+    simulation = Simulation.parse(str(file), seed=2)
     assert (simulation.seed, simulation.prefill) == (2, 100.0)
     assert simulation.rates == {"missed": 0.1, "reviewer.flattering": 0.2}
     for text, message in (("sed = 2", "sed"), ("seed = ", "cannot be read"), ("[rates]\nx = 1", "There is no")):
         file.write_text(text)
         with pytest.raises(UsageError, match=message):
-            Simulation.from_toml(file)
+            Simulation.parse(str(file))

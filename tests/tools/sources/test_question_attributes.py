@@ -22,7 +22,7 @@ from sleuth.tools.sources.question_attributes import (
     select_demonstrations,
 )
 from training.attributes import save
-from training.pools import lines
+from training.questions import lines
 
 QUESTIONS = packaged_examples()
 

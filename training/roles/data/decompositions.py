@@ -5,15 +5,13 @@ without passages and answers. A chain of two is mapped where the first passage n
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import permutations
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict
-
 from sleuth.studio.simulation.wording import content_words, find_references, mentions
-from training.pools import lines
+from training.questions import Row, TrainingSet, lines
 
 _BRACKET = re.compile(r"\s*\([^()]*\)$")
 _WORD = re.compile(r"\w+")
@@ -22,11 +20,7 @@ _ASKS = re.compile(r"(?:who|whose|what|which|when|where|how|in|on|at|between|for
 _ARTICLE = re.compile(r"(?:the|an?|#\d+)\b", re.IGNORECASE)
 
 
-class _Line(BaseModel):
-    """A line of a file of decompositions; other fields are ignored."""
-
-    model_config = ConfigDict(extra="ignore")
-
+class _Line(Row):
     question: str
     decomposition: list[str]
 
@@ -51,6 +45,15 @@ def read_decompositions(file: Path) -> dict[str, list[str]]:
         UsageError: the file or a line of it cannot be used; names file and line.
     """
     return {question_key(line.question): line.decomposition for line in lines(file, _Line)}
+
+
+def add_steps(known: TrainingSet, decompositions: Mapping[str, Sequence[str]]) -> None:
+    """Set the steps of the questions that have neither steps nor evidence triples, by `question_key`."""
+    for row in known.questions:
+        if not (row["decomposition"] or row["evidence_triples"]):
+            steps = decompositions.get(question_key(row["question"]), ())
+            gold = [GoldPassage(id, *known.passages[id]) for id in row["gold_ids"]]
+            row["decomposition"] = map_steps(row["question"], row["answer"], steps, gold)
 
 
 def question_key(question: str) -> str:

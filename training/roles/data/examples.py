@@ -38,11 +38,11 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.storage.archive import MemoryArchive
 from sleuth.tools.storage.triple_import import triple_lines
 from sleuth.tools.text.normalization import comparison_key
-from training.roles.data.decompositions import read_decompositions
+from training.questions import TrainingSet, read
+from training.roles.data.decompositions import add_steps, read_decompositions
 from training.roles.data.facts import Known, PassageFacts, extraction_of
 from training.roles.data.judgements import attributions, irrelevances, supports
 from training.roles.data.mix import BUDGET, count_by_prompt, mix_examples
-from training.roles.data.questions import TrainingSet, read
 from training.roles.data.source_order import arrange
 from training.roles.data.teacher import Example, Learned, Teacher
 from training.roles.data.wording import reword
@@ -144,47 +144,37 @@ def extractions(files: Sequence[Path]) -> tuple[list[Example], Known]:
     return examples, known
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Which:
-    """The methods that are played, and settings that differ from their defaults.
+def plan_runs(
+    known: TrainingSet,
+    *,
+    seed: int,
+    limit: int | None,
+    methods: Sequence[str] = METHODS,
+    values: Mapping[str, str] | None = None,
+    unaided: frozenset[str] = frozenset(),
+) -> list[SimulatedRun]:
+    """Return every question with one method, in random order, then with another, until all methods are used.
 
-    `unaided` are the ids of the questions that the base model answers without documents: RAS's planner is taught not to
-    search for them.
+    `values` are settings of the methods. RAS's planner is taught not to search for the `unaided`, ids of questions that
+    the base model answers without documents.
+
+    Raises:
+        UsageError: an unsupported method, or a setting that one of them does not have.
     """
-
-    methods: Sequence[str] = METHODS
-    values: Mapping[str, str] = field(default_factory=dict)
-    unaided: frozenset[str] = frozenset()
-
-    def checked(self) -> "Which":
-        """Raise UsageError for an unsupported method, or a setting that one of them does not have."""
-        for name in self.methods:
-            if name not in METHODS:
-                raise UnknownName("method to play", name, list(METHODS), f"There are: {', '.join(METHODS)}.")
-            configure(method(name), self.values, "default")
-        return self
-
-
-def plan_runs(known: TrainingSet, *, seed: int, limit: int | None, which: Which | None = None) -> list[SimulatedRun]:
-    """Return every question with one method, in random order, then with another, until all methods are used."""
-    chosen = which or Which()
+    for name in methods:
+        if name not in METHODS:
+            raise UnknownName("method to play", name, list(METHODS), f"There are: {', '.join(METHODS)}.")
+        configure(method(name), values or {}, "default")
     dice = Random(seed)  # noqa: S311 - repeatable by design
     rows = [row for row in known.questions if row["gold_ids"]]
     orders = [_methods(row, dice) for row in rows]
     shuffled = dice.sample(range(len(rows)), len(rows))
-    turns = [
-        SimulatedRun(
-            row=rows[at],
-            method=orders[at][turn],
-            seed=seed,
-            values=chosen.values,
-            unaided=rows[at]["id"] in chosen.unaided,
-        )
-        for turn in range(len(METHODS))
-        for at in shuffled
-        if turn < len(orders[at]) and orders[at][turn] in chosen.methods
-    ]
-    return turns[:limit]
+    turns = [(rows[at], orders[at][turn]) for turn in range(len(METHODS)) for at in shuffled if turn < len(orders[at])]
+    return [
+        SimulatedRun(row=row, method=name, seed=seed, values=values or {}, unaided=row["id"] in unaided)
+        for row, name in turns
+        if name in methods
+    ][:limit]
 
 
 def _methods(row: Mapping[str, Any], dice: Random) -> list[str]:
@@ -198,19 +188,6 @@ def _methods(row: Mapping[str, Any], dice: Random) -> list[str]:
 
 def _has_steps(row: Mapping[str, Any]) -> bool:
     return bool(row["decomposition"] or row["evidence_triples"])
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Given:
-    """The files to learn from: questions, triples of passages, and SciFact's claims with its abstracts, or None.
-
-    `decompositions` has steps, in Break's form, for questions whose file has none.
-    """
-
-    questions: Sequence[Path]
-    triples: Sequence[Path] = ()
-    claims: tuple[Path, Path] | None = None
-    decompositions: Path | None = None
 
 
 def read_unaided(file: Path) -> frozenset[str]:
@@ -229,19 +206,21 @@ def read_unaided(file: Path) -> frozenset[str]:
 
 
 async def make(
-    given: Given, folder: Path, *, limit: int | None, budget: float, seed: int, which: Which | None = None
+    known: TrainingSet,
+    turns: Sequence[SimulatedRun],
+    found: Sequence[Example],
+    facts: PassageFacts,
+    folder: Path,
+    *,
+    budget: float,
+    seed: int,
 ) -> dict[str, Any]:
-    """Write `all.jsonl`, its sample `examples.jsonl`, and a card of both; return the card.
+    """Write all examples to `all.jsonl`, and a sample of them to `examples.jsonl`; return a card of both.
 
     If interrupted, it resumes after the last recorded run.
     """
-    known = read(given.questions, read_decompositions(given.decompositions) if given.decompositions else {})
-    found, triples = extractions(given.triples)
-    found += attributions(*given.claims) if given.claims else []
-    facts = PassageFacts(triples)
     log = folder / "runs.jsonl"
     made = {row["run"]: row["examples"] for row in read_lines(log, repair=True)}
-    turns = plan_runs(known, seed=seed, limit=limit, which=which)
     corpus, settings = folder / "corpus.jsonl", Settings(home=folder / "home", embedder="none")
     await asyncio.to_thread(write_lines, corpus, known.corpus())
     await ingest([corpus], settings=settings)
@@ -253,22 +232,17 @@ async def make(
                         asdict(example) for example in await simulate_run(each, known, collection, facts)
                     ]
                     append_line(log, {"run": each.name, "examples": made[each.name]})
-    found += [Example(**each) for turn in turns for each in made[turn.name]]
+    found = [*found, *(Example(**each) for turn in turns for each in made[turn.name])]
     kept = mix_examples(found, budget=budget, seed=seed)
     await asyncio.to_thread(write_lines, folder / "all.jsonl", map(asdict, found))
     await asyncio.to_thread(write_lines, folder / "examples.jsonl", map(asdict, kept))
-    more = [given.decompositions] if given.decompositions else []
-    files = [*given.questions, *given.triples, *(given.claims or ()), *more]
-    card = {
+    return {
         "questions": dict(Counter(row["set"] for row in known.questions)),
         "with_steps": dict(Counter(row["set"] for row in known.questions if _has_steps(row))),
         "seed": seed,
         "found": dict(sorted(Counter(example.prompt for example in found).items())),
         "examples": count_by_prompt(kept),
-        "files": {f"{file.parent.name}/{file.name}": sha256(file.read_bytes()).hexdigest() for file in files},
     }
-    await asyncio.to_thread((folder / "card.json").write_text, json.dumps(card, indent=1) + "\n")
-    return card
 
 
 def main(
@@ -292,10 +266,23 @@ def main(
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
 ) -> None:
     """Make examples for all roles, and print how many of each."""
-    given = Given(questions=files, triples=triples, claims=claims, decompositions=decompositions)
-    known = read_unaided(unaided) if unaided else frozenset[str]()
-    which = Which(methods=methods.split(","), values=parse_pairs(set_), unaided=known).checked()
-    card = asyncio.run(make(given, out, limit=limit, budget=tokens, seed=seed, which=which))
+    known = read(files)
+    if decompositions:
+        add_steps(known, read_decompositions(decompositions))
+    turns = plan_runs(
+        known,
+        seed=seed,
+        limit=limit,
+        methods=methods.split(","),
+        values=parse_pairs(set_),
+        unaided=read_unaided(unaided) if unaided else frozenset(),
+    )
+    found, triples_of = extractions(triples)
+    found += attributions(*claims) if claims else []
+    card = asyncio.run(make(known, turns, found, PassageFacts(triples_of), out, budget=tokens, seed=seed))
+    used = [*files, *triples, *(claims or ()), *([decompositions] if decompositions else [])]
+    card["files"] = {f"{file.parent.name}/{file.name}": sha256(file.read_bytes()).hexdigest() for file in used}
+    (out / "card.json").write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     typer.echo(json.dumps(card, indent=1))
 
 

@@ -4,15 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from pydantic import BaseModel, ConfigDict
-
 from sleuth.agents.formatting import Source
 from sleuth.agents.roles.judging import ATTRIBUTION, RELEVANCE, SUPPORT, AttributionInput, RelevanceInput, SupportInput
 from sleuth.agents.roles.reading import Reading
 from sleuth.agents.roles.reasoning import Inferences
 from sleuth.studio.simulation.wording import find_names, mentions
 from sleuth.tools.text.sentences import sentences
-from training.pools import lines
+from training.questions import Abstract, ScientificClaim, ScientificEvidence, lines
 from training.roles.data.teacher import Example, Learned
 from training.roles.data.wording import paraphrase_naturally
 
@@ -22,38 +20,14 @@ _BEGINNING = 5
 """Sentences shown of an abstract without evidence."""
 
 
-class _Evidence(BaseModel):
-    doc_id: int
-    label: str
-    sentences: list[int]
-
-
-class _Claim(BaseModel):
-    model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
-
-    id: str
-    split: str
-    claim: str
-    evidence: list[_Evidence]
-    cited_doc_ids: list[int]
-
-
-class _Abstract(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-    id: int
-    title: str
-    abstract: list[str]
-
-
 def attributions(claims: Path, corpus: Path) -> Iterator[Example]:
     """Yield claims of the training split with an abstract: Yes if it supports them, otherwise No.
 
     Raises:
         UsageError: a file or a line of it cannot be used; names file and line.
     """
-    abstracts = {abstract.id: abstract for abstract in lines(corpus, _Abstract)}
-    for claim in lines(claims, _Claim):
+    abstracts = {abstract.id: abstract for abstract in lines(corpus, Abstract)}
+    for claim in lines(claims, ScientificClaim):
         if claim.split != "train":
             continue
         told = {each.doc_id: each for each in claim.evidence}
@@ -66,7 +40,7 @@ def attributions(claims: Path, corpus: Path) -> Iterator[Example]:
             yield Example.of(ATTRIBUTION, given, reply, set=source_file, hops=0, question=claim.id)
 
 
-def _shown(sentences: list[str], evidence: _Evidence | None) -> str:
+def _shown(sentences: list[str], evidence: ScientificEvidence | None) -> str:
     if evidence is None:
         return " ".join(each.strip() for each in sentences[:_BEGINNING])
     first, last = max(0, min(evidence.sentences) - _AROUND), max(evidence.sentences) + _AROUND

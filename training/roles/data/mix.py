@@ -17,7 +17,7 @@ import typer
 
 from sleuth.studio.cli.app import run_cli
 from sleuth.studio.evaluation.run_folder import write_lines
-from training.pools import lines
+from training.questions import lines
 from training.roles.data.teacher import Example
 
 LONGEST = 5_000

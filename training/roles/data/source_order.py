@@ -9,7 +9,7 @@ from sleuth.studio.simulation.wording import mentions
 from sleuth.tools.search import Query, Retriever
 from sleuth.tools.text.sentences import sentences
 from sleuth.tools.types import Hit, Passage
-from training.roles.data.questions import TrainingSet
+from training.questions import TrainingSet, passage_of
 
 WITHHELD, SILENT, GIVEN = 0.1, 0.12, 0.53
 """Shares of the examples in which one passage that a question needs is not found; is found, but does not contain the
@@ -64,8 +64,3 @@ def remove_answers(passage: Passage, gold: Gold) -> Passage | None:
     told = sentences(passage.text)
     left = [unit for unit in told if not any(mentions(unit, answer) for answer in answers)]
     return passage_of(passage.id, passage.title, " ".join(left)) if 0 < len(left) < len(told) else None
-
-
-def passage_of(id: str, title: str, text: str) -> Passage:
-    """Return a passage that is a document of its own, as in a corpus file."""
-    return Passage(id=id, document_id=id, title=title, text=text, start=0, end=len(text))

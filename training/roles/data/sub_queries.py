@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pydantic import BaseModel, ConfigDict
 
 from sleuth import prompts
 from sleuth.agents.formatting import Source, Step
@@ -29,23 +28,10 @@ from sleuth.studio.simulation import gold_of
 from sleuth.studio.simulation.wording import mentions
 from sleuth.tools.settings import Settings
 from sleuth.tools.text.normalization import single_line
-from training.pools import Paragraph, lines
+from training.questions import TrainingQuestion, lines
 
 
-class Question(BaseModel):
-    """A line of a file of training questions; all its other fields are kept."""
-
-    model_config = ConfigDict(extra="allow")
-
-    id: str
-    question: str
-    answer: str
-    type: str | None = None
-    paragraphs: list[Paragraph] = []
-    decomposition: list[dict[str, Any]] = []
-
-
-async def write_steps(model: Model, row: Question) -> list[dict[str, Any]]:
+async def write_steps(model: Model, row: TrainingQuestion) -> list[dict[str, Any]]:
     """Return the steps that a model writes for a question, in the form of a questions file's `decomposition`.
 
     Passages are shown in an order in which one leads to the next, if there is one. The list is empty if a step's answer
@@ -84,7 +70,7 @@ async def _ask(model: Model, given: ReadInput, call_id: str) -> SubQueryOfDocume
         return SubQueryOfDocument(question="?")
 
 
-def _linked(row: Question, steps: Sequence[tuple[Step, int]]) -> list[dict[str, Any]]:
+def _linked(row: TrainingQuestion, steps: Sequence[tuple[Step, int]]) -> list[dict[str, Any]]:
     """Return steps that refer to earlier answers by number; none if the last answer is not the question's."""
     linked: list[dict[str, Any]] = []
     for step, paragraph in steps:
@@ -101,18 +87,18 @@ def _linked(row: Question, steps: Sequence[tuple[Step, int]]) -> list[dict[str, 
     return linked if row.type == "comparison" else []
 
 
-async def write_all(model: Model, rows: Iterable[Question], save: Callable[[dict[str, Any]], None]) -> None:
+async def write_all(model: Model, rows: Iterable[TrainingQuestion], save: Callable[[dict[str, Any]], None]) -> None:
     """Save every row with its steps as soon as they are written; rows that have steps are saved as they are."""
     await prompts.read()
 
-    async def one(row: Question) -> None:
-        steps = row.decomposition or await write_steps(model, row)
+    async def one(row: TrainingQuestion) -> None:
+        steps = row.model_dump()["decomposition"] or await write_steps(model, row)
         save({**row.model_dump(), "decomposition": steps})
 
     await asyncio.gather(*(one(row) for row in rows))
 
 
-async def _write_with_served(rows: Sequence[Question], save: Callable[[dict[str, Any]], None]) -> None:
+async def _write_with_served(rows: Sequence[TrainingQuestion], save: Callable[[dict[str, Any]], None]) -> None:
     async with LLMClient.open(Settings()) as model:
         await write_all(model, rows, save)
 
@@ -124,8 +110,8 @@ def main(
     limit: Annotated[int | None, typer.Option(help="Questions to write steps for; default: all.")] = None,
 ) -> None:
     """Write the questions of a file with steps, and print how many have some."""
-    done = {row.id for row in lines(out, Question)} if out.is_file() else set[str]()
-    rows = [row for row in [*lines(file, Question)][:limit] if row.id not in done]
+    done = {row.id for row in lines(out, TrainingQuestion)} if out.is_file() else set[str]()
+    rows = [row for row in [*lines(file, TrainingQuestion)][:limit] if row.id not in done]
     with out.open("a", encoding="utf-8") as kept, typer.progressbar(length=len(rows), file=sys.stderr) as bar:
 
         def save(row: dict[str, Any]) -> None:
@@ -134,7 +120,7 @@ def main(
             bar.update(1)
 
         asyncio.run(_write_with_served(rows, save))
-    written = [*lines(out, Question)]
+    written = [*lines(out, TrainingQuestion)]
     typer.echo(json.dumps({"questions": len(written), "with_steps": sum(bool(row.decomposition) for row in written)}))
 
 

@@ -75,27 +75,9 @@ def uses_later_information(example: Example) -> bool:
     """Return whether a plan contains a name that no step has found yet, as if gold has two names for one thing."""
     if example.prompt not in (PLAN.prompt, EXPAND.prompt):
         return False
-    return not all(mentions(example.messages[-1]["content"], name) for name in find_names(_asked(example.reply)))
-
-
-def _asked(reply: str) -> str:
-    said = json.loads(reply)
-    return " ".join(step["question"] for step in said["steps"]) if "steps" in said else str(said["step"])
-
-
-def _blank(example: Example) -> bool:
-    """Return whether the draft is empty: a draft always has text, and the right guess is undefined."""
-    return example.prompt == DRAFT.prompt and not example.told
-
-
-def _undecided(reply: Reply) -> bool:
-    first = reply["logprobs"][0]["top"] if reply["logprobs"] else {}
-    return "Yes" in first and _SURE[0] < math.exp(first["Yes"]) < _SURE[1]
-
-
-def _unsure(reply: Reply) -> bool:
-    tokens = reply["logprobs"] or []
-    return bool(tokens) and math.exp(-tokens[0]["logprob"]) > _PERPLEXED
+    said = json.loads(example.reply)
+    asked = " ".join(step["question"] for step in said["steps"]) if "steps" in said else str(said["step"])
+    return not all(mentions(example.messages[-1]["content"], name) for name in find_names(asked))
 
 
 class Teacher:
@@ -121,14 +103,7 @@ class Teacher:
             return await self._read(request)
         right = await self._faultless.call(request)
         example = self._example(request, right)
-        told = " ".join(each["content"] for each in example.messages) + example.reply
-        if not (
-            _undecided(right)
-            or is_awkward(told)
-            or uses_later_information(example)
-            or self._idle(example)
-            or _blank(example)
-        ):
+        if self._teaches(example, right):
             self.learned.append(Learned(example, request.input))
         return await self._student.call(request)
 
@@ -139,15 +114,24 @@ class Teacher:
         text = self._facts(self._student.gold, source["title"], source["text"]).model_dump_json()
         return Reply(**{**said, "text": text})
 
-    def _idle(self, example: Example) -> bool:
-        """Return whether it repeats the question itself: the run has continued although nothing is missing."""
-        return example.prompt == REQUERY.prompt and broaden(self._student.gold.question) in example.reply
+    def _teaches(self, example: Example, right: Reply) -> bool:
+        """Return whether a reply is decided and worded well, and a model could know it."""
+        first = right["logprobs"][0]["top"] if right["logprobs"] else {}
+        is_undecided = "Yes" in first and _SURE[0] < math.exp(first["Yes"]) < _SURE[1]
+        # A draft always has text, and the right guess is undefined.
+        is_blank = example.prompt == DRAFT.prompt and not example.told
+        # The run has continued although nothing is missing.
+        is_idle = example.prompt == REQUERY.prompt and broaden(self._student.gold.question) in example.reply
+        text = " ".join(each["content"] for each in example.messages) + example.reply
+        return not (is_undecided or is_blank or is_idle or is_awkward(text) or uses_later_information(example))
 
     def _example(self, request: Request, right: Reply) -> Example:
         sent = tuple(
             Message(role=each["role"], content=paraphrase_naturally(each["content"])) for each in request.messages
         )
         said = guided(paraphrase_naturally(right["text"]), request.schema)
+        tokens = right["logprobs"] or []
+        is_guess = request.prompt == VERIFY.prompt and tokens and math.exp(-tokens[0]["logprob"]) > _PERPLEXED
         return Example(
             set=self._set,
             hops=len(self._student.gold.hops),
@@ -156,7 +140,7 @@ class Teacher:
             prompt=request.prompt,
             messages=sent,
             reply=said,
-            told=not _NOT_TOLD.search(said) and (request.prompt != VERIFY.prompt or not _unsure(right)),
+            told=not (_NOT_TOLD.search(said) or is_guess),
         )
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:

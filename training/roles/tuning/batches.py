@@ -87,13 +87,12 @@ def read_examples(file: Path, prompts: Sequence[str] = ()) -> tuple[list[dict[st
 
 def tokenize_examples(rows: Iterable[dict[str, Any]], tokenizer: "PreTrainedTokenizerBase") -> list[Row]:
     """Return prompts in the server's chat template, followed by the replies and their end tokens."""
-    return [_tokenized(row, tokenizer) for row in rows]
-
-
-def _tokenized(row: dict[str, Any], tokenizer: "PreTrainedTokenizerBase") -> Row:
-    asked = prompt_token_ids(row["messages"], tokenizer)
-    reply, answer, verdict = tokenize_reply(row["reply"], tokenizer)
-    return Row(prompt=row["prompt"], ids=[*asked, *reply], learned=len(reply), answer=answer, verdict=verdict)
+    found = []
+    for row in rows:
+        ids = prompt_token_ids(row["messages"], tokenizer)
+        reply, answer, verdict = tokenize_reply(row["reply"], tokenizer)
+        found.append(Row(prompt=row["prompt"], ids=[*ids, *reply], learned=len(reply), answer=answer, verdict=verdict))
+    return found
 
 
 def tokenize_reply(
@@ -137,11 +136,7 @@ def batches(rows: Sequence[Row], *, tokens: int, seed: int) -> list[list[Row]]:
     """Return every row once, in random batches within the token limit including padding (or of one row)."""
     dice = Random(seed)  # noqa: S311 - repeatable by design
     order = dice.sample(rows, len(rows))
-    return cut_batches(order, length=_length, padded=_length, pool=POOL, tokens=tokens, dice=dice)
-
-
-def _length(row: Row) -> int:
-    return len(row.ids)
+    return cut_batches(order, length=lambda row: len(row.ids), pool=POOL, tokens=tokens, dice=dice)
 
 
 def pad_batch(rows: Sequence[Row]) -> tuple["torch.Tensor", "torch.Tensor"]:
