@@ -4,8 +4,10 @@ Variables of tracing and of proxies are set. What they try to reach is written t
 """
 
 import asyncio
+import ipaddress
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -16,16 +18,16 @@ from typing import Any
 
 import httpx
 import pytest
-from connections import attempts, outside, recorded
 from dev_server import COMMAND as DEV
 from every_command import every_command
 from mcp import Client, StdioServerParameters
 from process import SLEUTH, free_port, program
 from ray_fixture import ray_cluster
-from recording_proxy import Proxy, Said, proxying
+from recording_proxy import Proxy, proxying
 from scripted_backend import Asked, Scripted, Sure
 from serve_process import COMMAND as SERVE
 from serve_scene import FILES, QUESTION, READING, upload
+from starlette.responses import JSONResponse, Response
 
 from sleuth.studio.model_server.install import locked_pins, missing_pins
 
@@ -95,6 +97,42 @@ def script(asked: Asked) -> Any:
         case "extractor/extract":
             return {"triples": [{"subject": "Edric Gannow", "predicate": "built", "object": "the light"}]}
     return {"answer": "somebody", "known": True}
+
+
+# strace follows every child, native ones too. An attempt that fails is recorded like one that succeeds.
+DNS = 53
+
+_CALLS = "trace=connect,sendto,sendmsg,sendmmsg"
+_IPV4 = re.compile(r'sin_port=htons\((\d+)\), sin_addr=inet_addr\("([^"]+)"\)')
+_IPV6 = re.compile(r'sin6_port=htons\((\d+)\).*?inet_pton\(AF_INET6, "([^"]+)"')
+_SOCKET = re.compile(r'sun_path=@?"([^"]*resolve[^"]*)"')
+
+
+def recorded(log: Path, command: Sequence[str | Path]) -> list[str]:
+    """The command that runs another one and writes its attempts to `log`."""
+    options = ["-f", "-qq", "--seccomp-bpf", "-e", _CALLS, "-e", "signal=none", "-o", str(log)]
+    return ["strace", *options, *map(str, command)]
+
+
+def attempts(log: Path) -> set[tuple[str, int]]:
+    """Addresses and ports that were to be reached; 0 where a resolver's socket was."""
+    text = log.read_text(encoding="utf-8", errors="replace")
+    found = {(address, int(port)) for pattern in (_IPV4, _IPV6) for port, address in pattern.findall(text)}
+    return found | {(path, 0) for path in _SOCKET.findall(text)}
+
+
+def outside(found: set[tuple[str, int]]) -> list[str]:
+    """Those beyond this machine, and every look-up of a name, as lines."""
+    return sorted(f"{address} port {port}" for address, port in found if port == DNS or not _is_loopback(address))
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return (mapped or found).is_loopback
 
 
 @dataclass
@@ -324,9 +362,9 @@ class LangSmith:
 
     paths: list[str] = field(default_factory=list)
 
-    async def say(self, method: str, path: str, body: bytes) -> Said:
+    async def say(self, method: str, path: str, body: bytes) -> Response:
         self.paths.append(f"{method} {path}")
-        return Said(200, b"{}")
+        return JSONResponse({})
 
 
 @pytest.mark.nightly

@@ -4,9 +4,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hashing_embedder import HashingEmbedder
-from postgres_fixture import database
+from postgres_fixture import IN_POSTGRES
 from serve_scene import QUESTION, Oracle, client_of, opening, upload
 
 from sleuth.studio.server.app import create_app
@@ -38,11 +37,9 @@ async def test_first_starts_over_one_home(settings: Settings) -> None:
     await all_served([settings] * SERVERS)
 
 
-@pytest.mark.nightly
-@pytest.mark.postgres
+@IN_POSTGRES
 async def test_first_starts_over_one_postgres_and_chroma(
-    settings: Settings, postgres_url: str, chroma_url: str, tmp_path: Path
+    settings: Settings, database_url: str, chroma_url: str, tmp_path: Path
 ) -> None:
-    with database(postgres_url) as empty:
-        shared = settings.model_copy(update={"database_url": empty, "chroma_url": chroma_url})
-        await all_served([shared.model_copy(update={"home": tmp_path / str(each)}) for each in range(SERVERS)])
+    shared = settings.model_copy(update={"database_url": database_url, "chroma_url": chroma_url})
+    await all_served([shared.model_copy(update={"home": tmp_path / str(each)}) for each in range(SERVERS)])

@@ -1,14 +1,14 @@
 """A process that has lost the lock of a thread in Postgres, and does not know it yet, writes nothing for the thread."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from four_hops import QUESTION, InProcess, Shelf
-from postgres_fixture import database
+from postgres_fixture import IN_POSTGRES
 from sqlalchemy import text
 
 from sleuth.graphs.persistence.store import Store, open_store
@@ -22,7 +22,7 @@ from sleuth.studio.server.runs.worker import RunQueue
 from sleuth.tools.errors import ThreadBusy
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.postgres
+pytestmark = IN_POSTGRES
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,8 @@ class Two:
 
 
 @pytest.fixture
-def empty(postgres_url: str) -> Iterator[str]:
-    with database(postgres_url) as url:
-        yield url
-
-
-@pytest.fixture
-async def two(empty: str, tmp_path: Path) -> AsyncIterator[Two]:
-    settings = Settings(home=tmp_path, database_url=empty)
+async def two(database_url: str, tmp_path: Path) -> AsyncIterator[Two]:
+    settings = Settings(home=tmp_path, database_url=database_url)
     async with AsyncExitStack() as stack:
         yield Two(*[await stack.enter_async_context(open_store(settings)) for _ in range(2)])
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_scene import BACK, archive, knowing
-from dev_server import Server, langgraph_dev
-from langgraph_scene import PLAIN, said, texts
-from langgraph_sdk import get_client
+from chat_scene import BACK, PLAIN, archive, knowing, said, texts
+from dev_server import langgraph_dev
+from langgraph_sdk import get_client, get_sync_client
 from langgraph_sdk.client import LangGraphClient
+from serve_process import Served
 from serve_scene import QUESTION
 
 THREADS = Path(".langgraph_api") / ".langgraph_ops.pckl"
@@ -75,7 +75,7 @@ async def test_sdk_client_has_a_conversation(environment: dict[str, str], tmp_pa
     await asyncio.to_thread(run)
 
 
-async def tour(server: Server, home: str) -> None:
+async def tour(server: Served, home: str) -> None:
     client = get_client(url=server.url)
     (assistant,) = await client.assistants.search(graph_id="chat")
     schemas = await client.assistants.get_schemas(assistant["assistant_id"])
@@ -115,22 +115,20 @@ def wait_for_flush(folder: Path) -> None:
 
 
 def kill_and_look(folder: Path, environment: dict[str, str]) -> None:
-    with langgraph_dev(folder, **environment) as server:
-        old = server.thread()
-        server.post(f"{old}/runs/wait", assistant_id="chat", input=said("Hello!"), context=PLAIN)
+    with langgraph_dev(folder, **environment) as server, get_sync_client(url=server.url) as sdk:
+        old = sdk.threads.create()["thread_id"]
+        sdk.runs.wait(old, "chat", input=said("Hello!"), context=PLAIN)
         for _ in range(2):  # the first may have begun before
             wait_for_flush(folder)
-        young = server.thread()
-        server.post(f"{young}/runs/wait", assistant_id="chat", input=said("Who built it?"), context=PLAIN)
-        before = {thread: server.history(thread) for thread in (old, young)}
+        young = sdk.threads.create()["thread_id"]
+        sdk.runs.wait(young, "chat", input=said("Who built it?"), context=PLAIN)
+        before = {thread: sdk.threads.get_history(thread, limit=200) for thread in (old, young)}
         server.kill()
-    with langgraph_dev(folder, **environment) as server:
-        assert server.history(old) == before[old]
-        known = {"thread_id": young.rsplit("/", 1)[-1], "metadata": {"graph_id": "chat"}}
-        server.post("/threads", **known, if_exists="do_nothing")
-        found = server.history(young)
+    with langgraph_dev(folder, **environment) as server, get_sync_client(url=server.url) as sdk:
+        assert sdk.threads.get_history(old, limit=200) == before[old]
+        sdk.threads.create(thread_id=young, graph_id="chat", if_exists="do_nothing")
+        found = sdk.threads.get_history(young, limit=200)
         assert [state["checkpoint"] for state in found] == [state["checkpoint"] for state in before[young]]
         assert [state["values"] for state in found] == [state["values"] for state in before[young]]
-        resumed = server.post(f"{young}/runs/wait", assistant_id="chat", command={"resume": "the light"}, context=PLAIN)
-        assert texts(resumed)[-1] == "Edric Gannow"
-        assert texts(server.get(f"{old}/state")["values"]) == ["Hello!", "Hello! What would you like to know?"]
+        assert texts(sdk.runs.wait(young, "chat", command={"resume": "the light"}, context=PLAIN))[-1] == "Edric Gannow"
+        assert texts(sdk.threads.get_state(old)["values"]) == ["Hello!", "Hello! What would you like to know?"]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from chat_scene import knowing
 from dev_server import langgraph_dev
+from langgraph_sdk import get_sync_client
 from scripted_backend import Asked, Scripted
 
 from sleuth.graphs.ingestion.pipeline import ingest
@@ -57,23 +58,22 @@ async def test_documented_debugging_session_works(tmp_path: Path) -> None:
 
 
 def session(folder: Path, environment: dict[str, str]) -> None:
-    with langgraph_dev(folder, **environment) as server:
-        thread = server.thread()
-        wrong = server.post(f"{thread}/runs/wait", assistant_id="par-rag", input={"question": QUESTION})
+    with langgraph_dev(folder, **environment) as server, get_sync_client(url=server.url) as sdk:
+        thread = sdk.threads.create()["thread_id"]
+        wrong: Any = sdk.runs.wait(thread, "par-rag", input={"question": QUESTION})
         assert wrong["verdict"]["text"] == "Shearing Week"
         notes = [(note["question"], note["finding"]) for note in wrong["notes"].values()]
         assert notes[0] == ("Who built the Pellowrig Light?", "Sabra Quill")
 
-        history = server.history(thread)
-        drafted = next(state for state in reversed(history) if state["next"] == ["retrieve_fine"])
+        history = sdk.threads.get_history(thread, limit=200)
+        drafted: Any = next(state for state in reversed(history) if state["next"] == ["retrieve_fine"])
         assert drafted["values"]["drafts"]["1"]["answer"] == "Sabra Quill"
 
         right = {"drafts": {"1": {"answer": "Bastian Oake", "citations": []}}}
         place = drafted["checkpoint"]["checkpoint_id"]
-        made = server.post(f"{thread}/state", checkpoint_id=place, as_node="draft", values=right)
-        fork = {"checkpoint_id": made["checkpoint"]["checkpoint_id"], "checkpoint_ns": ""}
-        better = server.post(f"{thread}/runs/wait", assistant_id="par-rag", input=None, checkpoint=fork)
+        fork = sdk.threads.update_state(thread, right, as_node="draft", checkpoint_id=place)["checkpoint"]
+        better: Any = sdk.runs.wait(thread, "par-rag", checkpoint=fork)
         assert better["verdict"]["text"] == "Kelp Fair"
         quotes = [citation["quote"] for citation in better["verdict"]["citations"]]
         assert any("Kelp Fair" in quote for quote in quotes)
-        assert server.history(thread)[-len(history) :] == history, "the old branch stays"
+        assert sdk.threads.get_history(thread, limit=200)[-len(history) :] == history, "the old branch stays"

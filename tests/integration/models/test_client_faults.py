@@ -10,17 +10,20 @@ from typing import Any
 
 import pytest
 from blockbuster import blockbuster_ctx
-from model_client import LIMIT, Recorder, connected, request
 from model_server import (
     EVERYTHING,
+    LIMIT,
     ModelServer,
+    Recorder,
     Spoken,
     chunks,
     completion,
+    connected,
     cut,
     forever,
     garbage,
     hang,
+    request,
     serving,
     status,
     truncated,

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_client import Recorder, connected, request
-from model_server import EVERYTHING, ModelServer, Spoken, chunks, completion
+from model_server import EVERYTHING, ModelServer, Recorder, Spoken, chunks, completion, connected, request
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 

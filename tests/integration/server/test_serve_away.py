@@ -9,8 +9,7 @@ import httpx
 import pytest
 from full_disk import full_disk
 from postgres_fixture import PostgresServer
-from serve_fixture import Serve
-from serve_scene import Oracle, begin, begin_held, events_in, told, upload
+from serve_scene import Oracle, Serve, begin, begin_held, events_in, told, upload
 
 SECONDS = 3.0
 """For which it is away."""

@@ -8,11 +8,10 @@ from typing import Any
 
 import httpx
 import pytest
-from model_server import ModelServer, Spoken, chunks, completion, cut, forever
+from model_server import ModelServer, Spoken, chunks, completion, forever
 from model_server import serving as model_serving
-from serve_fixture import Serve
 from serve_process import sleuth_serve
-from serve_scene import READING, Oracle, app_of, begin, told, upload
+from serve_scene import READING, Oracle, Serve, app_of, begin, told, upload
 from test_serve_kill import Reader
 
 from sleuth.studio.server.state import server_state_of
@@ -85,18 +84,12 @@ class Hearing(Reader):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("killed", [False, True], ids=["the model's connection is cut", "the server is killed"])
-async def test_text_of_a_repeated_call_is_reset(tmp_path: Path, killed: bool) -> None:
-    go, hold = asyncio.Event(), asyncio.Event()
+async def test_text_of_a_call_that_a_kill_interrupted_is_reset(tmp_path: Path) -> None:
+    hold = asyncio.Event()
     reply = completion(json.dumps(READING))
     broken = chunks(reply)[:5]
-
-    async def then() -> None:
-        await (forever() if killed else go.wait())
-        await cut()
-
     server = ModelServer()
-    server.script.extend([Spoken(broken, then), Spoken(chunks(reply), hold.wait)])
+    server.script.extend([Spoken(broken, forever), Spoken(chunks(reply), hold.wait)])
     async with model_serving(server):
         own = {"SLEUTH_HOME": str(tmp_path / "home"), "SLEUTH_EMBEDDER": "none", "SLEUTH_MODEL_URL": server.url}
         async with sleuth_serve(tmp_path, **own) as served:
@@ -106,22 +99,15 @@ async def test_text_of_a_repeated_call_is_reset(tmp_path: Path, killed: bool) ->
             reading = asyncio.create_task(reader.read(served.url))
             await reader.until(lambda: "".join(reader.words.values()) == _words(broken))
             [call] = reader.words
+            served.kill()
+            await reading
+            assert not reader.ended
             assert reader.resets == []
-            if killed:
-                served.kill()
-                await reading
-                assert not reader.ended
-            else:
-                go.set()
-                await reader.until(lambda: reader.resets)
-                hold.set()
-                await reading
-        if killed:
-            async with sleuth_serve(tmp_path, **own) as again:
-                reading = asyncio.create_task(reader.read(again.url))
-                await reader.until(lambda: reader.resets)
-                hold.set()
-                await reading
+        async with sleuth_serve(tmp_path, **own) as again:
+            reading = asyncio.create_task(reader.read(again.url))
+            await reader.until(lambda: reader.resets)
+            hold.set()
+            await reading
     assert reader.ended
     assert reader.events[-1][2]["text"] == "Edric Gannow"
     assert set(reader.resets) == {call}

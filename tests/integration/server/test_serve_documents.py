@@ -1,7 +1,7 @@
 """Documents over HTTP: sent, listed, shown, found, replaced, deleted."""
 
 import httpx
-from serve_fixture import BOTH_STORES
+from postgres_fixture import BOTH_STORES
 from serve_scene import FILES, LIGHT, upload
 
 from sleuth.tools.settings import Settings

@@ -14,8 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from postgres_fixture import PostgresServer
 from recording_proxy import proxying
 from scripted_backend import Scripted
-from serve_fixture import Serve
-from serve_scene import ANNA, BEN, FILES, KEYS, QUESTION, begin, told, upload
+from serve_scene import ANNA, BEN, FILES, KEYS, QUESTION, Serve, begin, told, upload
 
 from sleuth.studio.server.telemetry import readiness
 from sleuth.studio.server.telemetry.logs import Lines

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from serve_fixture import BOTH_STORES, Serve
-from serve_scene import FILES, upload
+from postgres_fixture import BOTH_STORES
+from serve_scene import FILES, Serve, upload
 
 LIGHT = "/v1/documents/light.md/original"
 

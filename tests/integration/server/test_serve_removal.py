@@ -1,8 +1,8 @@
 """Deletion of a chat leaves nothing of it, also by another server that shares the store."""
 
 import pytest
-from serve_fixture import BOTH_STORES, Serve
-from serve_scene import app_of
+from postgres_fixture import BOTH_STORES
+from serve_scene import Serve, app_of
 from sqlalchemy import MetaData, select
 
 from sleuth.graphs.persistence.threads import Origin

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import httpx
 from cli_process import sleuth
-from serve_fixture import BOTH_STORES, Serve
-from serve_scene import LIGHT, QUESTION, Oracle, begin, begin_held, steps_in, told, upload
+from postgres_fixture import BOTH_STORES
+from serve_scene import LIGHT, QUESTION, Oracle, Serve, begin, begin_held, steps_in, told, upload
 
 from sleuth.tools.errors import ModelUnavailable
 

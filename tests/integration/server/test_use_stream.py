@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_scene import BACK, archive, knowing
+from chat_scene import APPROVED, BACK, PLAIN, archive, knowing, talking
 from dev_server import langgraph_dev
-from langgraph_scene import APPROVED, PLAIN, talking
 from node_fixture import run_script
 from serve_process import sleuth_serve
 from serve_scene import QUESTION, Oracle

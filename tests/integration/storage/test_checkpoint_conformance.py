@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from postgres_fixture import BOTH_STORES
 
 from sleuth.graphs.persistence.store import open_store
 from sleuth.tools.settings import Settings
@@ -13,6 +14,7 @@ from sleuth.tools.settings import Settings
 conformance = pytest.importorskip("langgraph.checkpoint.conformance", reason="run `make setup`: the suite is new in it")
 
 
+@BOTH_STORES
 async def test_run_savers_conform(tmp_path: Path, database_url: str | None) -> None:
     @conformance.checkpointer_test(name=f"runs {uuid4().hex}")
     async def saver() -> AsyncGenerator[BaseCheckpointSaver[str]]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from four_hops import QUESTION, Shelf
+from postgres_fixture import BOTH_STORES
 from scripted_model import Replying
 
 from sleuth.graphs.persistence.store import open_store
@@ -17,6 +18,7 @@ from sleuth.tools.settings import Settings
 ODD = "\x00the fair of\ud800 Brindlecote"
 
 
+@BOTH_STORES
 @pytest.mark.parametrize(
     ("method", "reply"),
     [("search-trained", f"<answer>{ODD}</answer>"), ("closed-book", json.dumps({"answer": ODD, "known": True}))],

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from fault_scenarios import PAR
+from four_hops import four_hops
 from hashing_embedder import HashingEmbedder
 from process import SLEUTH
 from recording_proxy import proxying
@@ -56,7 +56,7 @@ async def test_command_reports_a_read_only_home(tmp_path: Path, command: str) ->
     freeze(home)
     before = content(home)
     try:
-        async with proxying(Scripted(PAR.script)) as proxy:
+        async with proxying(Scripted(four_hops)) as proxy:
             arguments = command.format(file=file).split()
             done = await asyncio.to_thread(sleuth, arguments, home, proxy.url)
         assert "Traceback" not in done.stderr, done.stderr

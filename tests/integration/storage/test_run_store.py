@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from four_hops import QUESTION, InProcess
+from postgres_fixture import BOTH_STORES
 from stored_runs import finished, interrupt, open_runs, own_settings, services
 
 from sleuth.graphs.core.answer import Answer
@@ -20,6 +21,8 @@ from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import RunError, ThreadBusy, UnknownName
 from sleuth.tools.settings import Settings
+
+pytestmark = BOTH_STORES
 
 
 def without_place(answer: Answer) -> Answer:

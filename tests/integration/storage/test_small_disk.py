@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from cli_process import Done
-from folders import PYTHONPATH
 from hashing_embedder import HashingEmbedder
 from test_ingest_store import corpus, line
 
@@ -47,8 +46,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 async def ingested(file: Path, home: Path) -> Done:
     """`sleuth ingest` with vectors."""
-    paths = os.pathsep.join(filter(None, (PYTHONPATH, os.environ.get("PYTHONPATH"))))
-    given = os.environ | {"SLEUTH_HOME": str(home), "SLEUTH_EMBEDDER": "none", "PYTHONPATH": paths}
+    given = os.environ | {"SLEUTH_HOME": str(home), "SLEUTH_EMBEDDER": "none", "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", COMMAND, "ingest", str(file)]
     done = await asyncio.to_thread(subprocess.run, command, env=given, capture_output=True, text=True, check=False)
     return Done(done.returncode, done.stdout, done.stderr)

@@ -1,32 +1,53 @@
-"""agent-chat-ui in Chromium, against LangGraph's development server and `sleuth serve`.
+"""agent-chat-ui in Chromium, served by Next.js, against LangGraph's development server and `sleuth serve`.
 
+SLEUTH_AGENT_CHAT_UI names its folder after `pnpm install --frozen-lockfile` and `next build`, which take some minutes.
 SLEUTH_PICTURES=FOLDER also saves pictures.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from agent_chat_ui import agent_chat_ui, chat_page
-from chat_scene import archive, knowing
+from chat_scene import APPROVED, PLAIN, archive, knowing, said
 from dev_server import langgraph_dev
-from langgraph_scene import APPROVED, PLAIN, said
 from langgraph_sdk import get_client
 from page_use import picture
 from playwright.async_api import Page, expect
+from process import answers, free_port, program, running
 from serve_process import sleuth_serve
 from serve_scene import QUESTION
-
-__all__ = ["agent_chat_ui"]
 
 PAUSE = 0.25
 """Seconds before each word of a reply, so that a test sees the beginning of an answer."""
 
 BEGINS = "[...document.querySelectorAll('p')].some((line) => line.textContent.trim() === 'Edric')"
+
+
+@pytest.fixture(scope="session")
+def agent_chat_ui() -> Path:
+    """Return the folder of the built page; skips unless SLEUTH_AGENT_CHAT_UI is set, also in CI: the build is long."""
+    built = Path(os.environ.get("SLEUTH_AGENT_CHAT_UI", "nowhere"))
+    if not (built / ".next" / "BUILD_ID").is_file():
+        pytest.skip("SLEUTH_AGENT_CHAT_UI names no folder with a built agent-chat-ui")
+    program("node is not installed: apt-get install nodejs", "node")
+    return built
+
+
+@contextmanager
+def chat_page(built: Path, log: Path, *, api: str) -> Iterator[str]:
+    """Serve the page, whose proxy at /api sends requests to `api`; yield its URL."""
+    port = free_port()
+    command = ["node", "node_modules/next/dist/bin/next", "start", "--port", str(port)]
+    environment = os.environ | {"LANGGRAPH_API_URL": api, "LANGSMITH_API_KEY": "", "NEXT_TELEMETRY_DISABLED": "1"}
+    url = f"http://localhost:{port}"
+    with running(command, log, is_up=partial(answers, url), folder=built, environment=environment):
+        yield url
 
 
 @dataclass(frozen=True)

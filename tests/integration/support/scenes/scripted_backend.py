@@ -15,7 +15,9 @@ from hashlib import sha256
 from itertools import pairwise
 from typing import Any
 
-from recording_proxy import CHAT, Said, Upstream, completion
+import httpx
+from recording_proxy import CHAT, completion
+from starlette.responses import JSONResponse, Response
 
 from sleuth import prompts
 
@@ -74,15 +76,15 @@ class Scripted:
     slower: float = 0.0
     arrived: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
 
-    async def say(self, method: str, path: str, body: bytes) -> Said:
+    async def say(self, method: str, path: str, body: bytes) -> Response:
         if path != CHAT:
-            return Said(200, json.dumps(KNOWN.get(path, {})).encode())
+            return JSONResponse(KNOWN.get(path, {}))
         asked = json.loads(body)
         reply = self.reply(asked)
         await asyncio.sleep(self.slower + 0.02 + sha256(body).digest()[0] / 255 * 0.06)
         return reply
 
-    def reply(self, asked: dict[str, Any]) -> Said:
+    def reply(self, asked: dict[str, Any]) -> Response:
         """At once."""
         name = prompt_of(asked)
         if not name:
@@ -97,18 +99,24 @@ class Scripted:
 
 @dataclass(kw_only=True)
 class Mixed:
-    """The real server, but for some prompts."""
+    """The real server, but for some prompts; it is asked once for equal requests, which have equal replies."""
 
-    real: Upstream
+    url: str
     scripted: Scripted
     prompts: frozenset[str]
+    known: dict[str, Response] = field(default_factory=dict)
 
-    async def say(self, method: str, path: str, body: bytes) -> Said:
-        own = path == CHAT and prompt_of(json.loads(body)) in self.prompts
-        return await (self.scripted if own else self.real).say(method, path, body)
+    async def say(self, method: str, path: str, body: bytes) -> Response:
+        if path == CHAT and prompt_of(json.loads(body)) in self.prompts:
+            return await self.scripted.say(method, path, body)
+        if (key := f"{path} {body!r}") not in self.known:
+            async with httpx.AsyncClient(base_url=self.url.removesuffix("/v1"), timeout=300) as client:
+                reply = await client.request(method, path, content=body, headers={"Content-Type": "application/json"})
+            self.known[key] = Response(reply.content, reply.status_code, media_type="application/json")
+        return self.known[key]
 
 
-def _said(said: Any) -> Said:
+def _said(said: Any) -> Response:
     if isinstance(said, float):
         return completion("Yes" if said > 0.5 else "No", tokens=[_judged(said)], finish="length")
     if isinstance(said, Sure):
