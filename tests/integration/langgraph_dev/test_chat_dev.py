@@ -1,4 +1,4 @@
-"""The chat in LangGraph's development server, through its SDK: turns, interrupts, forks, and a kill in between."""
+"""LangGraph's development server through its SDK: a chat, a kill in between, and docs/tutorials/debug-in-studio.md."""
 
 import asyncio
 import time
@@ -11,8 +11,12 @@ from chat_scene import BACK, PLAIN, archive, knowing, said, texts
 from dev_server import langgraph_dev
 from langgraph_sdk import get_client, get_sync_client
 from langgraph_sdk.client import LangGraphClient
+from scripted_backend import Asked, Scripted
 from serve_process import Served
 from serve_scene import QUESTION
+
+from sleuth.graphs.ingestion.pipeline import ingest
+from sleuth.tools.settings import Settings
 
 THREADS = Path(".langgraph_api") / ".langgraph_ops.pckl"
 """The file in which the server stores its list of threads every ten seconds."""
@@ -132,3 +136,69 @@ def kill_and_look(folder: Path, environment: dict[str, str]) -> None:
         assert [state["values"] for state in found] == [state["values"] for state in before[young]]
         assert texts(sdk.runs.wait(young, "chat", command={"resume": "the light"}, context=PLAIN))[-1] == "Edric Gannow"
         assert texts(sdk.threads.get_state(old)["values"]) == ["Hello!", "Hello! What would you like to know?"]
+
+
+CORPUS = Path(__file__).parents[3] / "examples" / "corpus"
+ARTICLES = ("pellowrig-light.md", "bastian-oake.md", "sennick-harbour.md", "upper-fennimer.md", "shearing-week.md")
+FAIR = "Which fair is held in the birthplace of the builder of the Pellowrig Light?"
+STEPS = [
+    {"question": "Who built the Pellowrig Light?", "needs": []},
+    {"question": "Where was the builder born?", "needs": [1]},
+    {"question": "Which fair is held there?", "needs": [2]},
+]
+FOUND = {
+    "Who built the Pellowrig Light?": "Sabra Quill",  # she lived in it
+    "Where was Sabra Quill born?": "Upper Fennimer",
+    "Which fair is held in Upper Fennimer?": "Shearing Week",
+    "Where was Bastian Oake born?": "Sennick Harbour",
+    "Which fair is held in Sennick Harbour?": "Kelp Fair",
+}
+
+
+def misreading(asked: Asked) -> Any:
+    """Reply as a model that misreads one passage, is right otherwise, and accepts every draft."""
+    latest = asked.after("   Answer: ")
+    match asked.prompt:
+        case "planner/plan":
+            return STEPS
+        case "refiner/refine":
+            planned = asked.after("Question to rewrite: ")
+            return {"question": planned.replace("the builder", latest).replace("held there", f"held in {latest}")}
+        case "drafter/draft":
+            found = FOUND[asked.after("Question: ")]
+            return {"answer": found, "citations": [{"source": 1, "quote": found}]}
+        case "reviewer/review":
+            return {"status": "PASS"}
+    assert asked.prompt == "answerer/answer"
+    return {"known": True, "answer": latest}
+
+
+@pytest.mark.nightly
+async def test_documented_debugging_session_works(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "home", embedder="none")
+    await ingest([CORPUS / name for name in ARTICLES], settings=settings)
+    async with knowing(Scripted(misreading)) as proxy:
+        home = {"SLEUTH_HOME": str(settings.home), "SLEUTH_EMBEDDER": "none", "SLEUTH_MODEL_URL": proxy.url}
+        await asyncio.to_thread(debug, tmp_path, home)
+
+
+def debug(folder: Path, environment: dict[str, str]) -> None:
+    with langgraph_dev(folder, **environment) as server, get_sync_client(url=server.url) as sdk:
+        thread = sdk.threads.create()["thread_id"]
+        wrong: Any = sdk.runs.wait(thread, "par-rag", input={"question": FAIR})
+        assert wrong["verdict"]["text"] == "Shearing Week"
+        notes = [(note["question"], note["finding"]) for note in wrong["notes"].values()]
+        assert notes[0] == ("Who built the Pellowrig Light?", "Sabra Quill")
+
+        history = sdk.threads.get_history(thread, limit=200)
+        drafted: Any = next(state for state in reversed(history) if state["next"] == ["retrieve_fine"])
+        assert drafted["values"]["drafts"]["1"]["answer"] == "Sabra Quill"
+
+        right = {"drafts": {"1": {"answer": "Bastian Oake", "citations": []}}}
+        place = drafted["checkpoint"]["checkpoint_id"]
+        fork = sdk.threads.update_state(thread, right, as_node="draft", checkpoint_id=place)["checkpoint"]
+        better: Any = sdk.runs.wait(thread, "par-rag", checkpoint=fork)
+        assert better["verdict"]["text"] == "Kelp Fair"
+        quotes = [citation["quote"] for citation in better["verdict"]["citations"]]
+        assert any("Kelp Fair" in quote for quote in quotes)
+        assert sdk.threads.get_history(thread, limit=200)[-len(history) :] == history, "the old branch stays"

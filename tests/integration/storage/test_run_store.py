@@ -1,23 +1,27 @@
 """Runs in SQLite and in Postgres: started, run, resumed, looked at, forked, leased."""
 
 import asyncio
+import json
 import multiprocessing
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
-from four_hops import QUESTION, InProcess
+from four_hops import QUESTION, InProcess, Shelf
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from postgres_fixture import BOTH_STORES
+from scripted_model import Replying
 from stored_runs import finished, interrupt, open_runs, own_settings, services
 
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.persistence.tables import LONGEST_NAME
-from sleuth.graphs.runs.history import list_checkpoints
-from sleuth.graphs.runs.service import RunService
+from sleuth.graphs.runs.history import export_run, list_checkpoints
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import RunError, ThreadBusy, UnknownName
 from sleuth.tools.settings import Settings
@@ -130,3 +134,42 @@ async def test_run_with_longest_name_has_subruns(runs: RunService) -> None:
     assert hops
     assert all(len(hop.id) <= LONGEST_NAME and hop.part_of == name for hop in hops)
     assert len({hop.id for hop in hops}) == len(hops)
+
+
+ODD = "\x00the fair of\ud800 Brindlecote"
+
+
+@BOTH_STORES
+@pytest.mark.parametrize(
+    ("method", "reply"),
+    [("search-trained", f"<answer>{ODD}</answer>"), ("closed-book", json.dumps({"answer": ODD, "known": True}))],
+    ids=["text", "JSON"],
+)
+async def test_reply_with_odd_letters_is_stored_and_read(
+    tmp_path: Path, database_url: str | None, method: str, reply: str
+) -> None:
+    settings = Settings(home=tmp_path / "home", database_url=database_url, owner=uuid.uuid4().hex)
+    async with open_store(settings) as store:
+        runs = RunService(store, Services(model=Replying(lambda _: reply), retriever=Shelf()))
+        id = await runs.start(QUESTION, method)
+        answer = await last_answer(runs.run(id))
+        assert answer.text == "the fair of\ufffd Brindlecote"
+        assert await runs.answer(id) == answer
+        kept = json.dumps(await export_run(runs, id), ensure_ascii=False, default=str).encode()
+    assert b"Brindlecote" in kept
+    assert b"\\u0000" not in kept
+
+
+conformance = pytest.importorskip("langgraph.checkpoint.conformance", reason="run `make setup`: the suite is new in it")
+
+
+@BOTH_STORES
+async def test_run_savers_conform(tmp_path: Path, database_url: str | None) -> None:
+    @conformance.checkpointer_test(name=f"runs {uuid4().hex}")
+    async def saver() -> AsyncGenerator[BaseCheckpointSaver[str]]:
+        settings = Settings(home=tmp_path / uuid4().hex, database_url=database_url)
+        async with open_store(settings) as store:
+            yield store.saver
+
+    report = await conformance.validate(saver)
+    assert report.passed_all_base(), report.to_dict()

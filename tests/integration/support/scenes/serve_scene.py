@@ -130,9 +130,8 @@ async def ended(client: httpx.AsyncClient, ingest: str, **options: Any) -> dict[
     return last
 
 
-async def begin(client: httpx.AsyncClient, question: str = QUESTION, **options: Any) -> str:
-    """Starts a run by plain RAG."""
-    begun = await client.post("/v1/runs", json={"question": question, "method": "plain-rag"}, **options)
+async def begin(client: httpx.AsyncClient, question: str = QUESTION, method: str = "plain-rag", **options: Any) -> str:
+    begun = await client.post("/v1/runs", json={"question": question, "method": method}, **options)
     assert begun.status_code == 201, begun.text
     return str(begun.json()["thread"])
 
