@@ -46,15 +46,3 @@ async def test_outline_waits_for_a_reply(env: dict[str, str]) -> None:
     assert "sleuth ask REPLY --method report --thread yard" in asked.out
     done = await sleuth("ask", "approve", "--method", "report", "--thread", "yard", **env)
     assert TEXT in done.out
-
-
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        (("report", "?", "--out", "report.pdf"), ".md, .html, .docx"),
-        (("report", "?", "--method", "survey"), "method"),
-    ],
-)
-async def test_report_explains_a_mistake(env: dict[str, str], given: tuple[str, ...], told: str) -> None:
-    done = await sleuth(*given, **env)
-    assert (done.status, told in done.err, "Traceback" in done.err) == (2, True, False)

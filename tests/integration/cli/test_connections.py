@@ -13,19 +13,20 @@ import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from dev_server import COMMAND as DEV
 from every_command import every_command
 from mcp import Client, StdioServerParameters
-from process import SLEUTH, free_port, program
+from process import SLEUTH, answers, free_port, program, running_beside
 from ray_fixture import ray_cluster
 from recording_proxy import Proxy, proxying
 from scripted_backend import Asked, Scripted, Sure
 from serve_process import COMMAND as SERVE
+from serve_process import DEV
 from serve_scene import FILES, QUESTION, READING, upload
 from starlette.responses import JSONResponse, Response
 
@@ -183,38 +184,19 @@ class Home:
 
     @asynccontextmanager
     async def server(self, name: str, command: Sequence[str | Path], ready: str) -> AsyncIterator[httpx.AsyncClient]:
-        """Run a server while the block is open; interrupt the server, because strace ignores interrupts."""
-        port = free_port()
-        with (self.folder / f"{name}.log").open("wb") as log:
-            process = await asyncio.create_subprocess_exec(
-                *self.command(name, [*command, "--port", str(port)]),
-                cwd=self.folder,
-                env=self.environment,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=300, trust_env=False) as client:
-            try:
-                while not await _answers(client, ready):
-                    assert process.returncode is None, (self.folder / f"{name}.log").read_text()
-                    await asyncio.sleep(0.2)
-                yield client
-            finally:
-                if process.returncode is None:
-                    os.killpg(process.pid, signal.SIGINT)
-                await process.wait()
+        """Run a server while the block is open; all of its group are interrupted, because strace ignores interrupts."""
+        url = f"http://127.0.0.1:{(port := free_port())}"
+        traced, log = self.command(name, [*command, "--port", str(port)]), self.folder / f"{name}.log"
+        options = {"is_up": partial(answers, f"{url}{ready}"), "end": signal.SIGINT}
+        async with (
+            running_beside(traced, log, folder=self.folder, environment=self.environment, **options),
+            httpx.AsyncClient(base_url=url, timeout=300, trust_env=False) as client,
+        ):
+            yield client
         self.keep(name)
 
     def _log(self, name: str) -> Path:
         return self.folder / f"{name.replace(' ', '-')}.strace"
-
-
-async def _answers(client: httpx.AsyncClient, path: str) -> bool:
-    try:
-        return (await client.get(path)).is_success
-    except httpx.TransportError:
-        return False
 
 
 @pytest.fixture

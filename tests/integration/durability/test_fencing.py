@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from four_hops import QUESTION, InProcess, Shelf
+from four_hops import QUESTION, InProcess
 from postgres_fixture import IN_POSTGRES
 from sqlalchemy import text
+from stored_runs import services
 
 from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.persistence.tables import CHECKPOINT_TABLES
 from sleuth.graphs.persistence.threads import StoredOptions
 from sleuth.graphs.runs.pruning import remove_runs
-from sleuth.graphs.runs.service import RunService, Services
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.studio.server.runs.event_log import EventLog
 from sleuth.studio.server.runs.worker import RunQueue
@@ -57,13 +58,9 @@ async def two(database_url: str, tmp_path: Path) -> AsyncIterator[Two]:
         yield Two(*[await stack.enter_async_context(open_store(settings)) for _ in range(2)])
 
 
-def runs(store: Store, model: InProcess) -> RunService:
-    return RunService(store, Services(model=model, retriever=Shelf()))
-
-
 async def test_run_that_another_process_finished_is_unchanged(two: Two) -> None:
     model = InProcess(hold_at=4)
-    here, elsewhere = runs(two.here, model), runs(two.elsewhere, InProcess())
+    here, elsewhere = RunService(two.here, services(model)), RunService(two.elsewhere, services(InProcess()))
     id = await here.start(QUESTION, "par-rag")
     running = asyncio.create_task(last_answer(here.run(id)))
     await model.holding.wait()
@@ -80,7 +77,7 @@ async def test_run_that_another_process_finished_is_unchanged(two: Two) -> None:
 
 async def test_run_continues_if_nobody_takes_its_thread(two: Two) -> None:
     model = InProcess(hold_at=4)
-    here = runs(two.here, model)
+    here = RunService(two.here, services(model))
     running = asyncio.create_task(last_answer(here.run(await here.start(QUESTION, "par-rag"))))
     await model.holding.wait()
     await two.cut()
@@ -90,7 +87,7 @@ async def test_run_continues_if_nobody_takes_its_thread(two: Two) -> None:
 
 async def test_run_that_another_process_removed_writes_nothing(two: Two) -> None:
     model = InProcess(hold_at=4)
-    here, elsewhere = runs(two.here, model), runs(two.elsewhere, InProcess())
+    here, elsewhere = RunService(two.here, services(model)), RunService(two.elsewhere, services(InProcess()))
     id = await here.start(QUESTION, "par-rag")
     running = asyncio.create_task(last_answer(here.run(id)))
     await model.holding.wait()
@@ -105,7 +102,7 @@ async def test_run_that_another_process_removed_writes_nothing(two: Two) -> None
 
 
 async def test_run_can_be_resumed_by_the_process_that_lost_it(two: Two) -> None:
-    here = runs(two.here, InProcess())
+    here = RunService(two.here, services(InProcess()))
     id = await here.start(QUESTION, "par-rag")
     async with two.here.locks.hold(id):
         await two.cut()

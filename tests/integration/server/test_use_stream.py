@@ -4,13 +4,11 @@ that of @langchain/langgraph-sdk against `sleuth serve`.
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
 from chat_scene import APPROVED, BACK, PLAIN, archive, knowing, talking
-from dev_server import langgraph_dev
 from node_fixture import run_script
-from serve_process import sleuth_serve
+from serve_process import langgraph_dev, sleuth_serve
 from serve_scene import QUESTION, Oracle
 
 APPROVE = {"decisions": [{"type": "approve"}]}
@@ -34,7 +32,8 @@ async def test_hook_of_langchain_react_has_a_conversation(node: str, tmp_path: P
                 at = [f"{served.url}/langgraph", "chat"]
                 told = await asyncio.to_thread(run_script, node, "use_stream.mjs", at, TURNS)
         else:
-            told = await asyncio.to_thread(converse, node, tmp_path, environment)
+            async with langgraph_dev(tmp_path, **environment) as dev:
+                told = await asyncio.to_thread(run_script, node, "use_stream.mjs", [dev.url, "chat"], TURNS)
     hello, answered, asked_back, replied, planned, approved = told
     assert [each["error"] for each in told] == [None] * len(TURNS)
     assert len({each["thread"] for each in told}) == 1
@@ -51,12 +50,6 @@ async def test_hook_of_langchain_react_has_a_conversation(node: str, tmp_path: P
     assert "The steps to answer" in planned["messages"][-1][1]
     assert [text.split(" [1]")[0] for _, text in approved["messages"][-2:]] == [QUESTION, "Edric Gannow"]
     assert approved["page"] == [text for _, text in approved["messages"]]
-
-
-def converse(node: str, folder: Path, environment: dict[str, str]) -> list[dict[str, Any]]:
-    """Return the messages of the hook after each turn in the development server."""
-    with langgraph_dev(folder, **environment) as server:
-        return run_script(node, "use_stream.mjs", [server.url, "chat"], TURNS)
 
 
 @pytest.mark.nightly

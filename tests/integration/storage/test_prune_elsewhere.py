@@ -60,13 +60,6 @@ async def there(shared: Settings, tmp_path: Path) -> AsyncIterator[RunService]:
         yield runs
 
 
-async def interrupted(runs: RunService) -> str:
-    """A run that has kept a prompt which no checkpoint names yet."""
-    id = await runs.start(f"{QUESTION} {uuid.uuid4().hex}", "par-rag")
-    await interrupt(runs, id, InProcess(hold_at=1))
-    return id
-
-
 async def test_run_started_during_prune_keeps_its_texts(here: RunService, there: RunService) -> None:
     begun = []
 
@@ -78,7 +71,8 @@ async def test_run_started_during_prune_keeps_its_texts(here: RunService, there:
 
 
 async def test_run_resumed_during_prune_keeps_its_texts(here: RunService, there: RunService) -> None:
-    id = await interrupted(there)
+    id = await there.start(f"{QUESTION} {uuid.uuid4().hex}", "par-rag")
+    await interrupt(there, id, InProcess(hold_at=1))  # it has kept a prompt which no checkpoint names yet
     await prune(meanwhile(here, lambda: last_answer(there.run(id)), after=id), older_than=None, keep_last=1)
     await assert_has_texts(there, id)
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import multiprocessing
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import replace
@@ -14,6 +13,7 @@ import pytest
 from four_hops import QUESTION, InProcess, Shelf
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from postgres_fixture import BOTH_STORES
+from preloaded import child
 from scripted_model import Replying
 from stored_runs import finished, interrupt, open_runs, own_settings, services
 
@@ -79,17 +79,10 @@ async def test_cancelled_run_resumes_from_its_last_checkpoint(runs: RunService, 
 
 async def test_two_processes_never_run_one_thread(runs: RunService, stored: Settings) -> None:
     id = await runs.start(QUESTION, "par-rag")
-    method = multiprocessing.get_context("forkserver")
-    here, there = method.Pipe()
-    other = method.Process(target=run_and_stay, args=(stored, id, there))
-    other.start()
-    try:
-        assert await asyncio.to_thread(here.poll, 60)
+    with child(run_and_stay, (stored, id)) as (_, pipe):
+        assert await asyncio.to_thread(pipe.poll, 60)
         with pytest.raises(ThreadBusy, match=f"Thread {id} is being run by "):
             await last_answer(runs.run(id))
-    finally:
-        other.kill()
-        await asyncio.to_thread(other.join)
     assert (await freed(runs, id)).status == "answered"
 
 
@@ -113,17 +106,18 @@ async def freed(runs: RunService, id: str) -> Answer:
     raise AssertionError("the lease of a killed process stays")
 
 
-def run_and_stay(settings: Settings, id: str, pipe: Connection) -> None:
-    asyncio.run(_run_and_stay(settings, id, pipe))
+def run_and_stay(job: tuple[Settings, str], pipe: Connection) -> None:
+    settings, id = job
 
+    async def run() -> None:
+        model = InProcess(hold_at=1)
+        async with open_store(settings) as store:
+            running = asyncio.create_task(last_answer(RunService(store, services(model)).run(id)))
+            await model.holding.wait()
+            pipe.send("held")
+            await running
 
-async def _run_and_stay(settings: Settings, id: str, pipe: Connection) -> None:
-    model = InProcess(hold_at=1)
-    async with open_store(settings) as store:
-        running = asyncio.create_task(last_answer(RunService(store, services(model)).run(id)))
-        await model.holding.wait()
-        pipe.send("held")
-        await running
+    asyncio.run(run())
 
 
 async def test_run_with_longest_name_has_subruns(runs: RunService) -> None:

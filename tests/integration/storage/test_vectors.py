@@ -1,9 +1,9 @@
 """Vectors in each place: files of Chroma, a Chroma server, and Postgres."""
 
 import asyncio
-import multiprocessing
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import psycopg
@@ -13,6 +13,7 @@ from chromadb.telemetry import opentelemetry
 from entries import entry
 from hashing_embedder import HashingEmbedder
 from postgres_fixture import database
+from preloaded import child
 
 from sleuth.studio.cli.commands.doctor import examine
 from sleuth.tools.collection.collection import Collection
@@ -108,13 +109,6 @@ async def library(home: Path, owner: str) -> Collection:
     return await Collection.open(Settings(home=home, owner=owner), embedder=HashingEmbedder(dimension=64))
 
 
-def spawned(function: Callable[..., None], *given: object, **named: object) -> None:
-    process = multiprocessing.get_context("spawn").Process(target=function, args=given, kwargs=named)
-    process.start()
-    process.join(60)
-    assert process.exitcode == 0
-
-
 def test_vectors_of_another_length_are_refused(tmp_path: Path) -> None:
     index = opened(tmp_path, HashingEmbedder(dimension=16))
     index.apply(upsert=PASSAGES[:1], delete=[])
@@ -140,11 +134,11 @@ def test_unusable_server_is_explained(url: str, error: type[Exception], message:
         opened(url, HashingEmbedder())
 
 
-def changes(home: Path, owners: Sequence[str]) -> None:
-    """Rebuild the vectors of owners, or add a document to them."""
+def change(home: Path, _pipe: Connection) -> None:
+    """Rebuild the vectors of Anna, and add a document to hers and Ben's."""
 
     async def work() -> None:
-        for owner in owners:
+        for owner in ("anna", "ben"):
             async with await library(home, owner) as opened:
                 if owner == "anna":
                     await opened.rebuild()
@@ -161,7 +155,9 @@ async def test_search_follows_a_rebuild_and_new_documents_of_another_process(tmp
         for each in (anna, ben):
             await each.put([entry("old", "the old text")])
             assert len(await each.search(question)) == 1
-        await asyncio.to_thread(spawned, changes, tmp_path, ["anna", "ben"])
+        with child(change, tmp_path) as (process, _):
+            await asyncio.to_thread(process.join, 60)
+            assert process.exitcode == 0
         for each in (ben, anna, ben):
             assert len(await each.search(question)) == 2
 

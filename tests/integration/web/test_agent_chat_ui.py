@@ -15,12 +15,11 @@ from urllib.parse import urlencode
 
 import pytest
 from chat_scene import APPROVED, PLAIN, archive, knowing, said
-from dev_server import langgraph_dev
 from langgraph_sdk import get_client
 from page_use import picture
 from playwright.async_api import Page, expect
 from process import answers, free_port, program, running
-from serve_process import sleuth_serve
+from serve_process import langgraph_dev, sleuth_serve
 from serve_scene import QUESTION
 
 PAUSE = 0.25
@@ -79,8 +78,9 @@ async def chatting(name: str, built: Path, folder: Path) -> AsyncIterator[Chat]:
     async with knowing(pause=PAUSE) as proxy:
         environment = {**await archive(folder), "SLEUTH_MODEL_URL": proxy.url}
         if name == "langgraph dev":
-            with langgraph_dev(folder, **environment) as dev, chat_page(built, folder / "ui.log", api=dev.url) as page:
-                yield Chat(name, dev.url, page)
+            async with langgraph_dev(folder, **environment) as dev:
+                with chat_page(built, folder / "ui.log", api=dev.url) as page:
+                    yield Chat(name, dev.url, page)
             return
         async with sleuth_serve(folder, **environment) as served:
             api = f"{served.url}/langgraph"

@@ -6,8 +6,8 @@ import os
 import signal
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, closing, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -76,9 +76,13 @@ async def _run(operation: Operation, pipe: Connection) -> None:
     pipe.send("done")
 
 
-async def _open(stack: AsyncExitStack, operation: Operation) -> Collection:
-    await stack.enter_async_context(hold(operation.settings.home, "exclusive", command="a test"))
-    return await stack.enter_async_context(await Collection.open(operation.settings, embedder=HashingEmbedder()))
+@asynccontextmanager
+async def opened(operation: Operation) -> AsyncIterator[Collection]:
+    async with (
+        hold(operation.settings.home, "exclusive", command="a test"),
+        await Collection.open(operation.settings, embedder=HashingEmbedder()) as library,
+    ):
+        yield library
 
 
 def document(name: str, texts: tuple[str, ...]) -> Entry:
@@ -88,8 +92,7 @@ def document(name: str, texts: tuple[str, ...]) -> Entry:
 
 async def put(operation: Operation, report: Report) -> None:
     """Store documents one after the other, then update the indexes."""
-    async with AsyncExitStack() as stack:
-        library = await _open(stack, operation)
+    async with opened(operation) as library:
         for name, texts in operation.texts.items():
             await library.put([document(name, texts)])
             report(name)
@@ -106,8 +109,7 @@ async def read(operation: Operation, report: Report) -> None:
 
 async def delete(operation: Operation, report: Report) -> None:
     """Delete documents one after the other."""
-    async with AsyncExitStack() as stack:
-        library = await _open(stack, operation)
+    async with opened(operation) as library:
         for name in operation.names:
             await library.delete([name])
             report(name)
@@ -116,8 +118,7 @@ async def delete(operation: Operation, report: Report) -> None:
 async def rebuild(operation: Operation, report: Report) -> None:
     """Rebuild all indexes, as after a release with another index version."""
     _age_graph(operation.settings)
-    async with AsyncExitStack() as stack:
-        library = await _open(stack, operation)
+    async with opened(operation) as library:
         await library.rebuild(on_indexed=operation.on_indexed)
 
 
@@ -126,9 +127,7 @@ async def migrate(operation: Operation, report: Report) -> None:
     _age_graph(operation.settings)
     _age_runs(operation.settings)
     report("running")
-    async with AsyncExitStack() as stack:
-        library = await _open(stack, operation)
-        await stack.enter_async_context(open_store(operation.settings))
+    async with opened(operation) as library, open_store(operation.settings):
         await library.catch_up()
 
 
@@ -184,8 +183,7 @@ async def look(operation: Operation, report: Report) -> None:
     (text,), *_ = operation.texts.values()
     for mode in MODES:
         try:
-            async with AsyncExitStack() as stack:
-                library = await _open(stack, operation)
+            async with opened(operation) as library:
                 hits = await library.search(Query(text=text, k=1, mode=mode))
                 report(json.dumps([mode, [hit.passage.document_id for hit in hits], ""]))
         except SleuthError as error:
