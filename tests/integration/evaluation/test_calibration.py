@@ -76,13 +76,6 @@ async def test_what_was_asked_is_not_asked_again(place: Settings, tmp_path: Path
             await run(place, proxy, write_questions(tmp_path, *rows()[:2]), tmp_path / "out")
 
 
-async def test_where_nothing_is_right_nothing_is_kept(place: Settings, tmp_path: Path) -> None:
-    async with proxying(Scripted(script)) as proxy:
-        with pytest.raises(UsageError, match="All 6 answers are wrong"):
-            await run(place, proxy, write_questions(tmp_path, *rows(answers=0)), tmp_path / "out")
-    assert fitted_thresholds([place.home], lambda _: "scripted") == {}
-
-
 def measured(right: list[float], wrong: list[float]) -> list[MeasuredAnswer]:
     return [
         MeasuredAnswer(question="?", answer="x", perplexity=perplexity, right=is_right)

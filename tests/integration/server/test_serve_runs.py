@@ -95,22 +95,6 @@ async def test_run_is_stopped_and_resumed(client: httpx.AsyncClient, oracle: Ora
     assert [name for _, name, _ in events if name != "step"] == ["stopped", "answer"]
 
 
-async def test_run_of_a_killed_process_is_interrupted_everywhere(serving: Serve, tmp_path: Path) -> None:
-    async with serving() as client:
-        await upload(client)
-        thread = await begin(client)
-        await told(client, thread)
-    with closing(sqlite3.connect(tmp_path / "home" / "runs.sqlite")) as connection, connection:
-        connection.execute("UPDATE sleuth_threads SET status = 'running'")  # as kill -9 leaves it
-    async with serving() as client:
-        lost = {"state": "interrupted", "status": "interrupted"}
-        (row,) = (await client.get("/v1/runs")).json()
-        assert lost.items() <= row.items()
-        assert lost.items() <= (await client.get(f"/v1/runs/{thread}")).json()["thread"].items()
-    (listed,) = (await sleuth("runs", "list", "--json", SLEUTH_HOME=str(tmp_path / "home"))).json()
-    assert lost.items() <= listed.items()
-
-
 @BOTH_STORES
 async def test_run_is_resumed_when_the_server_restarts(serving: Serve, oracle: Oracle) -> None:
     async with serving() as client:

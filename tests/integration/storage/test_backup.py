@@ -137,8 +137,7 @@ def run(job: Job, pipe: Connection) -> None:
 
     def count(event: str, arguments: tuple[Any, ...]) -> None:
         nonlocal seen
-        is_code = str(arguments[0]).endswith((".py", ".pyc", ".so", "/__pycache__"))
-        if event in EVENTS and not is_code:
+        if event in EVENTS and not str(arguments[0]).endswith((".py", ".pyc", ".so", "/__pycache__")):
             seen += 1
             if seen == job.die_at:
                 os.kill(os.getpid(), signal.SIGKILL)

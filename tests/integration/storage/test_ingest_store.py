@@ -7,7 +7,6 @@ from hashlib import sha256
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-import pytest
 from hashing_embedder import HashingEmbedder
 from index_contents import held
 from preloaded import child
@@ -15,14 +14,12 @@ from preloaded import child
 from sleuth.graphs.ingestion.pipeline import IngestProgress, IngestReport, ingest
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.collection.index_set import ALL, IndexSet
-from sleuth.tools.errors import StoreBusy, UsageError
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.search.vectors.chroma_index import ChromaIndex
 from sleuth.tools.search.vectors.embedder import Embedder, NoEmbedder, Vectors
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.storage.database import catalogue_url
-from sleuth.tools.storage.locks import hold
 
 MODES: tuple[Mode, ...] = ("keyword", "dense", "hybrid")
 
@@ -136,13 +133,3 @@ async def test_ingest_killed_anywhere_loses_and_repeats_nothing(settings: Settin
     wanted = {f"p{n}" for n in range(2_000)}
     assert held(settings) == [(2_000, wanted)] * 4
     assert (await run(settings, file)).unchanged == 2_000
-
-
-async def test_refused_ingest_changes_nothing(settings: Settings, tmp_path: Path) -> None:
-    async with hold(settings.home, "shared", command="sleuth ask"):
-        with pytest.raises(StoreBusy, match=r"sleuth ask.*process"):
-            await run(settings.model_copy(update={"wait": 0.0}), corpus(tmp_path / "c.jsonl", 3))
-    for _ in range(2):
-        with pytest.raises(UsageError, match="nowhere"):
-            await run(settings, tmp_path / "nowhere")
-    assert (await run(settings, corpus(tmp_path / "c.jsonl", 3))).added == 3
