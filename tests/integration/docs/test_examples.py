@@ -71,20 +71,6 @@ def test_every_marker_belongs_to_a_block() -> None:
         assert len(markers) == len(blocks(page)), page
 
 
-def test_pages_include_programs_that_exist() -> None:
-    included = [
-        (page, line)
-        for page in sorted((ROOT / "docs").rglob("*.md"))
-        for line in page.read_text(encoding="utf-8").split("\n")
-        if line.strip().startswith("--8")
-    ]
-    assert included
-    for page, line in included:
-        found = re.fullmatch(r'\s*--8<-- "(.+)"', line)
-        assert found, f"{page}: {line}"
-        assert (ROOT / found[1]).is_file(), f"{page}: {line}"
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 async def test_examples_of_a_page_run(page: Path, home: Path, tmp_path: Path) -> None:

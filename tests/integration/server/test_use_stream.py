@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from chat_scene import APPROVED, BACK, PLAIN, archive, knowing, talking
 from node_fixture import run_script
-from serve_process import langgraph_dev, sleuth_serve
+from serve_process import LANGGRAPH_SERVERS
 from serve_scene import QUESTION, Oracle
 
 APPROVE = {"decisions": [{"type": "approve"}]}
@@ -23,17 +23,13 @@ TURNS = [
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("server", ["langgraph dev", "sleuth serve"])
+@pytest.mark.parametrize("server", LANGGRAPH_SERVERS)
 async def test_hook_of_langchain_react_has_a_conversation(node: str, tmp_path: Path, server: str) -> None:
     async with knowing(pause=0.05) as proxy:
         environment = {**await archive(tmp_path), "SLEUTH_MODEL_URL": proxy.url}
-        if server == "sleuth serve":
-            async with sleuth_serve(tmp_path, **environment) as served:
-                at = [f"{served.url}/langgraph", "chat"]
-                told = await asyncio.to_thread(run_script, node, "use_stream.mjs", at, TURNS)
-        else:
-            async with langgraph_dev(tmp_path, **environment) as dev:
-                told = await asyncio.to_thread(run_script, node, "use_stream.mjs", [dev.url, "chat"], TURNS)
+        start, path = LANGGRAPH_SERVERS[server]
+        async with start(tmp_path, **environment) as served:
+            told = await asyncio.to_thread(run_script, node, "use_stream.mjs", [f"{served.url}{path}", "chat"], TURNS)
     hello, answered, asked_back, replied, planned, approved = told
     assert [each["error"] for each in told] == [None] * len(TURNS)
     assert len({each["thread"] for each in told}) == 1

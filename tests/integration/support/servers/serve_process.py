@@ -57,3 +57,7 @@ async def langgraph_dev(folder: Path, **environment: str) -> AsyncIterator[Serve
     options = {"is_up": partial(answers, f"{url}/ok"), "end": signal.SIGINT}
     async with running_beside(command, log, folder=folder, environment=settings, **options) as process:
         yield Served(process, url, log)
+
+
+LANGGRAPH_SERVERS = {"langgraph dev": (langgraph_dev, ""), "sleuth serve": (sleuth_serve, "/langgraph")}
+"""Servers with LangGraph's routes, which are below a path."""
