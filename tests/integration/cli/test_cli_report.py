@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from chat_scene import archive
 from cli_process import sleuth
-from recording_proxy import proxying
-from scripted_backend import Asked, Scripted
+from scripted_backend import Asked, Scripted, proxying
 
 TEXT = "The Alder yard was founded in 1868."
 

@@ -13,8 +13,7 @@ from cli_process import Done, sleuth
 from four_hops import QUESTION, four_hops
 from hashing_embedder import HashingEmbedder
 from process import free_port
-from recording_proxy import proxying
-from scripted_backend import Scripted
+from scripted_backend import Scripted, proxying
 
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.search.vectors.embedder import make_embedder

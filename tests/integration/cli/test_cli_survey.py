@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from cli_process import sleuth
 from openpyxl import load_workbook
-from recording_proxy import proxying
-from scripted_backend import Asked, Scripted
+from scripted_backend import Asked, Scripted, proxying
 
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.settings import Settings

@@ -23,8 +23,7 @@ from every_command import every_command
 from mcp import Client, StdioServerParameters
 from process import SLEUTH, answers, free_port, program, running_beside
 from ray_fixture import ray_cluster
-from recording_proxy import Proxy, proxying
-from scripted_backend import Asked, Scripted, Sure
+from scripted_backend import Asked, Proxy, Scripted, Sure, proxying
 from serve_process import COMMAND as SERVE
 from serve_process import DEV
 from serve_scene import FILES, QUESTION, READING, upload

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from chat_scene import BACK, GREETING, archive, knowing
 from cli_process import sleuth
-from recording_proxy import proxying
-from scripted_backend import Asked, Scripted
+from scripted_backend import Asked, Scripted, proxying
 from serve_scene import QUESTION
 from terminal import SLEUTH, Terminal
 from typer.testing import CliRunner

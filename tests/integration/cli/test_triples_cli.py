@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 from chat_scene import archive
 from cli_process import sleuth
-from recording_proxy import proxying
-from scripted_backend import Asked, Scripted
+from scripted_backend import Asked, Scripted, proxying
 
 PASSAGES, AT_ONCE, KILLED_AT = 40, 3, 12
 MAIN = "import sys; from sleuth.studio import cli; sys.argv[0] = 'sleuth'; cli.main()"

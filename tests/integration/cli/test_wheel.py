@@ -19,8 +19,7 @@ from pathlib import Path
 
 import pytest
 from four_hops import QUESTION, four_hops
-from recording_proxy import proxying
-from scripted_backend import Scripted
+from scripted_backend import Scripted, proxying
 
 from sleuth.studio.model_server.adapter import fingerprint
 

@@ -18,8 +18,7 @@ from typing import Any
 import nbformat
 import pytest
 from nbclient import NotebookClient
-from recording_proxy import proxying
-from scripted_backend import Asked, Scripted
+from scripted_backend import Asked, Scripted, proxying
 from serve_process import sleuth_serve
 
 ROOT = Path(__file__).parents[3]

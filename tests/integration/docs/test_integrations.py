@@ -11,7 +11,7 @@ import pytest
 from chat_scene import BACK, GREETING, WithAgent, archive, script, talking
 from node_fixture import run_script
 from otlp_collector import collecting
-from recording_proxy import Proxy, proxying
+from scripted_backend import Proxy, proxying
 from serve_scene import FILES, QUESTION, Oracle
 
 import sleuth

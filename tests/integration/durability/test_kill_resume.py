@@ -13,9 +13,8 @@ import pytest
 from fault_scenarios import PAR, REAL_PAR, TRIALS, Trial
 from hashing_embedder import HashingEmbedder
 from postgres_fixture import BOTH_STORES
-from recording_proxy import Backend, Proxy, Sent, proxying
 from run_child import BEFORE, Job
-from scripted_backend import Mixed, Scripted, prompt_of
+from scripted_backend import Backend, Mixed, Proxy, Scripted, Sent, prompt_of, proxying
 
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.settings import Settings

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from entries import entry
 from json_lines import write_questions
-from recording_proxy import Proxy, proxying
-from scripted_backend import Asked, Scripted, Sure
+from scripted_backend import Asked, Proxy, Scripted, Sure, proxying
 
 from sleuth.agents.roles.judging import VERIFY
 from sleuth.graphs.core.thresholds import fitted_thresholds

@@ -14,8 +14,7 @@ import pytest
 from entries import entry
 from json_lines import write_questions
 from preloaded import child
-from recording_proxy import proxying
-from scripted_backend import Asked, Scripted
+from scripted_backend import Asked, Scripted, proxying
 
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.ingestion.pipeline import ingest

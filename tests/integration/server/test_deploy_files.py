@@ -12,8 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 from process import free_port, program, running
-from recording_proxy import proxying
-from scripted_backend import Scripted
+from scripted_backend import Scripted, proxying
 from serve_process import Served, sleuth_serve
 from serve_scene import ANNA, KEYS, READING, begin, told, upload
 

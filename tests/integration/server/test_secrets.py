@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from cli_process import Done, sleuth
 from four_hops import QUESTION, four_hops
-from recording_proxy import proxying
-from scripted_backend import Scripted
+from scripted_backend import Scripted, proxying
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SECRETS = {

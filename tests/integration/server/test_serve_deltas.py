@@ -14,8 +14,7 @@ import httpx
 import pytest
 from model_server import ModelServer, Spoken, chunks, completion, forever
 from model_server import serving as model_serving
-from recording_proxy import proxying
-from scripted_backend import Scripted
+from scripted_backend import Scripted, proxying
 from serve_process import sleuth_serve
 from serve_scene import READING, Oracle, Serve, app_of, begin, events_in, steps_in, told, upload
 

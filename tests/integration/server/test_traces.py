@@ -10,8 +10,7 @@ import httpx
 import pytest
 from otlp_collector import Collector, collecting
 from process import SLEUTH, free_port
-from recording_proxy import Proxy, proxying
-from scripted_backend import Scripted
+from scripted_backend import Proxy, Scripted, proxying
 from serve_process import sleuth_serve
 from serve_scene import FILES, LIGHT, QUESTION, READING, upload
 

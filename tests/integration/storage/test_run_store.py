@@ -133,7 +133,6 @@ async def test_run_with_longest_name_has_subruns(runs: RunService) -> None:
 ODD = "\x00the fair of\ud800 Brindlecote"
 
 
-@BOTH_STORES
 @pytest.mark.parametrize(
     ("method", "reply"),
     [("search-trained", f"<answer>{ODD}</answer>"), ("closed-book", json.dumps({"answer": ODD, "known": True}))],
@@ -154,11 +153,12 @@ async def test_reply_with_odd_letters_is_stored_and_read(
     assert b"\\u0000" not in kept
 
 
-conformance = pytest.importorskip("langgraph.checkpoint.conformance", reason="run `make setup`: the suite is new in it")
-
-
-@BOTH_STORES
 async def test_run_savers_conform(tmp_path: Path, database_url: str | None) -> None:
+    """LangGraph's own suite."""
+    conformance = pytest.importorskip(
+        "langgraph.checkpoint.conformance", reason="run `make setup`: the suite is new in it"
+    )
+
     @conformance.checkpointer_test(name=f"runs {uuid4().hex}")
     async def saver() -> AsyncGenerator[BaseCheckpointSaver[str]]:
         settings = Settings(home=tmp_path / uuid4().hex, database_url=database_url)

@@ -14,8 +14,7 @@ from cli_process import Done
 from four_hops import four_hops
 from hashing_embedder import HashingEmbedder
 from process import SLEUTH
-from recording_proxy import proxying
-from scripted_backend import Scripted
+from scripted_backend import Scripted, proxying
 from test_ingest_store import corpus, line
 
 from sleuth.graphs.ingestion.pipeline import ingest

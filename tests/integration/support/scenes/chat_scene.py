@@ -10,8 +10,7 @@ from typing import Any
 from asgi_server import serving, started
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
-from recording_proxy import CHAT, Proxy, completion, proxying
-from scripted_backend import Asked, Scripted, prompt_of
+from scripted_backend import CHAT, Asked, Proxy, Scripted, completion, prompt_of, proxying
 from serve_scene import FILES, QUESTION, READING, Oracle, opening
 from starlette.responses import JSONResponse, Response
 
