@@ -1,4 +1,4 @@
-"""What an older release left: a run half-way is shown and resumed; documents are searched and changed."""
+"""Stores of older releases: a run left half-way is shown and resumed; documents are searched and changed."""
 
 import sqlite3
 from pathlib import Path
