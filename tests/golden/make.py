@@ -7,6 +7,7 @@ Made once per layout of what is stored; an old file is never made again. (v1.db,
 
 import asyncio
 import json
+import shutil
 import sqlite3
 import sys
 from pathlib import Path
@@ -24,6 +25,7 @@ from sleuth.tools.search.retriever import Query
 from sleuth.tools.settings import Settings
 from sleuth.tools.types import Hit, Passage
 
+FOLDER = Path(__file__).parent
 THREAD = "golden"
 QUESTION = "In which year was the yard founded that built the Lady Morrable?"
 YARD = "Trevandle & Ruske"
@@ -90,6 +92,17 @@ def pack(home: Path, target: Path) -> None:
     with ZipFile(target, "w", ZIP_DEFLATED) as file:
         for path in sorted(path for path in home.rglob("*") if path.is_file() and path.suffix != ".lock"):
             file.write(path, path.relative_to(home))
+
+
+def unpack(name: str, settings: Settings) -> Settings:
+    """The home of a store in this folder."""
+    settings.home.mkdir()
+    if name.endswith(".zip"):
+        with ZipFile(FOLDER / name) as file:
+            file.extractall(settings.home)
+    else:
+        shutil.copyfile(FOLDER / name, settings.home / "runs.sqlite")
+    return settings
 
 
 if __name__ == "__main__":

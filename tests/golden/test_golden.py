@@ -1,21 +1,23 @@
-"""A run that an older release left half-way is shown and resumed by this one."""
+"""Stores of older releases: a run left half-way is shown and resumed; documents are searched and changed."""
 
-import shutil
 import sqlite3
 from pathlib import Path
-from zipfile import ZipFile
 
 import pytest
-from make import AFTER, QUESTION, TEXTS, THREAD, Shelf
+from hashing_embedder import HashingEmbedder
+from make import AFTER, FOLDER, QUESTION, TEXTS, THREAD, Shelf, corpus, unpack
 from scripted_model import ScriptedModel
 
 from sleuth.graphs.core.answer import Answer
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.history import export_run, list_checkpoints
 from sleuth.graphs.runs.service import RunService, Services
+from sleuth.tools.collection.collection import Collection
+from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.settings import Settings
 
-FOLDER = Path(__file__).parent
+MODES: tuple[Mode, ...] = ("keyword", "dense", "hybrid", "graph")
 RELEASES = sorted(path.name for path in [*FOLDER.glob("v*.db"), *FOLDER.glob("home-*.zip")])
 
 
@@ -25,13 +27,7 @@ def test_golden_store_of_the_first_release_exists() -> None:
 
 @pytest.fixture(params=RELEASES)
 def home(request: pytest.FixtureRequest, settings: Settings) -> Settings:
-    settings.home.mkdir()
-    if request.param.endswith(".zip"):
-        with ZipFile(FOLDER / request.param) as file:
-            file.extractall(settings.home)
-    else:
-        shutil.copyfile(FOLDER / request.param, settings.home / "runs.sqlite")
-    return settings
+    return unpack(request.param, settings)
 
 
 async def test_old_run_resumes_where_it_stopped(home: Settings) -> None:
@@ -63,3 +59,34 @@ def test_stored_state_is_plain_json(home: Settings) -> None:
     connection.close()
     assert types <= {"msgpack", "null", "empty"}
     assert b"sleuth." not in bodies
+
+
+@pytest.fixture(params=[name for name in RELEASES if name.endswith(".zip")])
+def whole(request: pytest.FixtureRequest, settings: Settings) -> Settings:
+    """A home with documents."""
+    return unpack(request.param, settings)
+
+
+async def found(library: Collection, text: str) -> dict[Mode, list[str]]:
+    """The first document for a text, in every mode."""
+    hits = {mode: await library.search(Query(text=text, k=1, mode=mode)) for mode in MODES}
+    return {mode: [hit.passage.document_id for hit in each] for mode, each in hits.items()}
+
+
+async def test_golden_documents_are_found_without_embedding(whole: Settings) -> None:
+    embedder = HashingEmbedder()
+    async with await Collection.open(whole, embedder=embedder) as library:
+        for name, text in TEXTS.items():
+            assert await found(library, f"{name.title()}. {text}") == {mode: [name] for mode in MODES}
+    assert embedder.embedded == []
+
+
+async def test_golden_documents_are_changed_and_deleted(whole: Settings, tmp_path: Path) -> None:
+    new = "The dredger Old Thessaly was broken up at Pendrannock."
+    report = await ingest([corpus(tmp_path, {**TEXTS, "ferry": new})], settings=whole, embedder=HashingEmbedder())
+    assert (report.added, report.updated + report.unchanged, report.failed, report.passages) == (0, 2, 0, 1)
+    async with await Collection.open(whole, embedder=HashingEmbedder()) as library:
+        assert await found(library, f"Ferry. {new}") == {mode: ["ferry"] for mode in MODES}
+        await library.delete(["ferry"])
+        assert [document.id for document in await library.documents()] == ["yard"]
+        assert ["ferry"] not in (await found(library, f"Ferry. {new}")).values()

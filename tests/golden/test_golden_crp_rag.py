@@ -1,11 +1,9 @@
 """CRP-RAG runs of a release whose nodes were `plan` and `answer` are shown, forked and resumed by this one."""
 
-from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
 
 import pytest
-from make import QUESTION, YARD, Shelf
+from make import QUESTION, YARD, Shelf, unpack
 from scenes import Replying, finish, sure
 
 from sleuth.agents.model import Request
@@ -32,9 +30,7 @@ RESUMED = {
 
 @pytest.fixture
 def home(settings: Settings) -> Settings:
-    with ZipFile(Path(__file__).parent / "crp-rag-1.zip") as file:
-        file.extractall(settings.home)
-    return settings
+    return unpack("crp-rag-1.zip", settings)
 
 
 def service(store: Store, run: str) -> RunService:

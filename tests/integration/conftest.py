@@ -7,7 +7,7 @@ from chroma_fixture import chroma_url, own_chroma
 from node_fixture import node
 from page_fixture import axe, chromium, npm, page, site, teller
 from postgres_fixture import database_url, own_postgres, pgvector_url, postgres_url
-from serve_fixture import client, oracle, serving, store
+from serve_scene import client, oracle, serving
 from vllm_fixture import model_home, vllm_installed, vllm_url
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "postgres_url",
     "serving",
     "site",
-    "store",
     "teller",
     "vllm_installed",
     "vllm_url",

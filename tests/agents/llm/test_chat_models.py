@@ -11,7 +11,7 @@ from langchain_core.messages.tool import tool_call_chunk as create_tool_call_chu
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
-from model_client import Recorder
+from model_server import Recorder
 from pydantic import Field
 
 from sleuth.agents.llm.chat_models import ChatModels

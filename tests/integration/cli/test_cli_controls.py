@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from chat_scene import SAID, archive
 from cli_process import Done, sleuth
-from recording_proxy import proxying
-from scripted_backend import Asked, Scripted
+from scripted_backend import Asked, Scripted, proxying
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202e\u2066\u200f\u061c"
 OWN = re.compile(r"\x1b\[(?:[0-9;]*m|\?25[lh]|2K|1A)")

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from chat_scene import archive
 from cli_process import sleuth
-from recording_proxy import proxying
-from scripted_backend import Asked, Scripted
+from scripted_backend import Asked, Scripted, proxying
 
 TEXT = "The Alder yard was founded in 1868."
 
@@ -46,15 +45,3 @@ async def test_outline_waits_for_a_reply(env: dict[str, str]) -> None:
     assert "sleuth ask REPLY --method report --thread yard" in asked.out
     done = await sleuth("ask", "approve", "--method", "report", "--thread", "yard", **env)
     assert TEXT in done.out
-
-
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        (("report", "?", "--out", "report.pdf"), ".md, .html, .docx"),
-        (("report", "?", "--method", "survey"), "method"),
-    ],
-)
-async def test_report_explains_a_mistake(env: dict[str, str], given: tuple[str, ...], told: str) -> None:
-    done = await sleuth(*given, **env)
-    assert (done.status, told in done.err, "Traceback" in done.err) == (2, True, False)

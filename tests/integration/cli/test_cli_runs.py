@@ -1,6 +1,7 @@
 """The command line from outside: exit status, what goes where, and a line or two for every mistake."""
 
 import asyncio
+import json
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -12,8 +13,7 @@ from cli_process import Done, sleuth
 from four_hops import QUESTION, four_hops
 from hashing_embedder import HashingEmbedder
 from process import free_port
-from recording_proxy import proxying
-from scripted_backend import Scripted
+from scripted_backend import Scripted, proxying
 
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.search.vectors.embedder import make_embedder
@@ -103,6 +103,7 @@ async def test_every_command_prints_one_json_value(env: dict[str, str]) -> None:
         assert done.json() is not None
 
 
+COLUMNS = json.dumps([{"name": "end", "question": "When does it end?"}] * 2)
 MISTAKES: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "empty question": (("ask", "  "), 2, ("empty",)),
     "gigantic question": (("ask", "why " * 25_000), 2, ("99,999 characters", "sleuth ingest")),
@@ -119,6 +120,12 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "nothing to read": (("ingest", "/no/such/folder"), 2, ("/no/such/folder",)),
     "nothing where a path should be": (("ingest", ""), 2, ("One of the paths is empty",)),
     "a name that no address can hold": (("ask", QUESTION, "--thread", "../mine"), 2, ("letters, digits", "'../mine'")),
+    "survey without a question": (("survey",), 2, ("Give a question",)),
+    "table of an unknown format": (("survey", "?", "--out", "table.doc"), 2, (".csv, .xlsx, .md, .json",)),
+    "missing file of columns": (("survey", "?", "--columns", "missing.toml"), 2, ("cannot be read",)),
+    "columns of one name": (("survey", "?", "--set", f"columns={COLUMNS}"), 2, ("same name",)),
+    "report of an unknown format": (("report", "?", "--out", "report.pdf"), 2, (".md, .html, .docx",)),
+    "report by a survey": (("report", "?", "--method", "survey"), 2, ("method",)),
     "bytes of another encoding": (("ask", "Wer war J\udcfcrgen?"), 2, ("UTF-8", "terminal")),
 }
 

@@ -11,14 +11,12 @@ from typing import Any
 import pytest
 from cli_process import sleuth
 from openpyxl import load_workbook
-from recording_proxy import proxying
-from scripted_backend import Asked, Scripted
+from scripted_backend import Asked, Scripted, proxying
 
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.settings import Settings
 
 ENDS = {"alder": "2027-03-31", "birch": "2026-12-31", "cedar": "", "dogwood": "=1+1"}
-COLUMN = {"name": "end", "question": "When does it end?"}
 COLUMNS = '[[columns]]\nname = "end"\nquestion = "When does it end?"\n'
 
 
@@ -91,19 +89,3 @@ async def test_survey_is_tried_and_updated(env: dict[str, str], home: Path, tmp_
     again = (await sleuth("survey", "--update", "two", "--json", **env)).json()
     assert again["table"]["rows"] == first["table"]["rows"]
     assert again["cost"]["calls"] == first["cost"]["calls"] + 1  # only the sentence is new
-
-
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        (("survey",), "Give a question"),
-        (("survey", "?", "--out", "table.doc"), ".csv, .xlsx, .md, .json"),
-        (("survey", "?", "--columns", "missing.toml"), "cannot be read"),
-        (("survey", "?", "--set", f"columns={json.dumps([COLUMN, COLUMN])}"), "same name"),
-    ],
-)
-async def test_survey_explains_a_mistake(env: dict[str, str], given: tuple[str, ...], told: str) -> None:
-    done = await sleuth(*given, **env)
-    assert done.status == 2
-    assert told in done.err
-    assert "Traceback" not in done.err

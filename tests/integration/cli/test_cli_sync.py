@@ -19,18 +19,19 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
 @pytest.mark.parametrize(("reply", "shown"), [("y", "1 added"), ("n", "Nothing was changed"), ("", "Nothing was")])
 def test_terminal_is_asked(tmp_path: Path, environment: dict[str, str], reply: str, shown: str) -> None:
     terminal = Terminal([*COMMAND, str(tmp_path / "notes")], environment)
-    terminal.wait_for("Apply these changes? [y/N]")
+    terminal.expect_exact("Apply these changes? [y/N]")
     assert "add fair.md" in terminal.shown
-    terminal.enter(reply)
-    terminal.wait_for(shown)
+    terminal.sendline(reply)
+    terminal.expect_exact(shown)
     assert terminal.end() == 0
 
 
 @pytest.mark.nightly
 def test_watch_follows_changes_until_it_is_interrupted(tmp_path: Path, environment: dict[str, str]) -> None:
     terminal = Terminal([*COMMAND, str(tmp_path / "notes"), "--yes", "--watch"], environment)
-    terminal.wait_for("Ctrl-C ends it.")
+    terminal.expect_exact("Ctrl-C ends it.")
     assert "1 added" in terminal.shown
     (tmp_path / "notes" / "fair.md").rename(tmp_path / "notes" / "kelp.md")
-    terminal.wait_for("1 added, 0 updated, 1 removed")
-    assert terminal.end(interrupted=True) == 130
+    terminal.expect_exact("1 added, 0 updated, 1 removed")
+    terminal.interrupt()
+    assert terminal.end() == 130

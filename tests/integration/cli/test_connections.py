@@ -4,28 +4,30 @@ Variables of tracing and of proxies are set. What they try to reach is written t
 """
 
 import asyncio
+import ipaddress
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from connections import attempts, outside, recorded
-from dev_server import COMMAND as DEV
 from every_command import every_command
 from mcp import Client, StdioServerParameters
-from process import SLEUTH, free_port, program
+from process import SLEUTH, answers, free_port, program, running_beside
 from ray_fixture import ray_cluster
-from recording_proxy import Proxy, Said, proxying
-from scripted_backend import Asked, Scripted, Sure
+from scripted_backend import Asked, Proxy, Scripted, Sure, proxying
 from serve_process import COMMAND as SERVE
+from serve_process import DEV
 from serve_scene import FILES, QUESTION, READING, upload
+from starlette.responses import JSONResponse, Response
 
 from sleuth.studio.model_server.install import locked_pins, missing_pins
 
@@ -97,6 +99,42 @@ def script(asked: Asked) -> Any:
     return {"answer": "somebody", "known": True}
 
 
+# strace follows every child, native ones too. An attempt that fails is recorded like one that succeeds.
+DNS = 53
+
+_CALLS = "trace=connect,sendto,sendmsg,sendmmsg"
+_IPV4 = re.compile(r'sin_port=htons\((\d+)\), sin_addr=inet_addr\("([^"]+)"\)')
+_IPV6 = re.compile(r'sin6_port=htons\((\d+)\).*?inet_pton\(AF_INET6, "([^"]+)"')
+_SOCKET = re.compile(r'sun_path=@?"([^"]*resolve[^"]*)"')
+
+
+def recorded(log: Path, command: Sequence[str | Path]) -> list[str]:
+    """The command that runs another one and writes its attempts to `log`."""
+    options = ["-f", "-qq", "--seccomp-bpf", "-e", _CALLS, "-e", "signal=none", "-o", str(log)]
+    return ["strace", *options, *map(str, command)]
+
+
+def attempts(log: Path) -> set[tuple[str, int]]:
+    """Addresses and ports that were to be reached; 0 where a resolver's socket was."""
+    text = log.read_text(encoding="utf-8", errors="replace")
+    found = {(address, int(port)) for pattern in (_IPV4, _IPV6) for port, address in pattern.findall(text)}
+    return found | {(path, 0) for path in _SOCKET.findall(text)}
+
+
+def outside(found: set[tuple[str, int]]) -> list[str]:
+    """Those beyond this machine, and every look-up of a name, as lines."""
+    return sorted(f"{address} port {port}" for address, port in found if port == DNS or not _is_loopback(address))
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return (mapped or found).is_loopback
+
+
 @dataclass
 class Home:
     """A folder in which commands are run as by a new user, and what each tried to reach."""
@@ -145,38 +183,19 @@ class Home:
 
     @asynccontextmanager
     async def server(self, name: str, command: Sequence[str | Path], ready: str) -> AsyncIterator[httpx.AsyncClient]:
-        """Run a server while the block is open; interrupt the server, because strace ignores interrupts."""
-        port = free_port()
-        with (self.folder / f"{name}.log").open("wb") as log:
-            process = await asyncio.create_subprocess_exec(
-                *self.command(name, [*command, "--port", str(port)]),
-                cwd=self.folder,
-                env=self.environment,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=300, trust_env=False) as client:
-            try:
-                while not await _answers(client, ready):
-                    assert process.returncode is None, (self.folder / f"{name}.log").read_text()
-                    await asyncio.sleep(0.2)
-                yield client
-            finally:
-                if process.returncode is None:
-                    os.killpg(process.pid, signal.SIGINT)
-                await process.wait()
+        """Run a server while the block is open; all of its group are interrupted, because strace ignores interrupts."""
+        url = f"http://127.0.0.1:{(port := free_port())}"
+        traced, log = self.command(name, [*command, "--port", str(port)]), self.folder / f"{name}.log"
+        options = {"is_up": partial(answers, f"{url}{ready}"), "end": signal.SIGINT}
+        async with (
+            running_beside(traced, log, folder=self.folder, environment=self.environment, **options),
+            httpx.AsyncClient(base_url=url, timeout=300, trust_env=False) as client,
+        ):
+            yield client
         self.keep(name)
 
     def _log(self, name: str) -> Path:
         return self.folder / f"{name.replace(' ', '-')}.strace"
-
-
-async def _answers(client: httpx.AsyncClient, path: str) -> bool:
-    try:
-        return (await client.get(path)).is_success
-    except httpx.TransportError:
-        return False
 
 
 @pytest.fixture
@@ -324,22 +343,20 @@ class LangSmith:
 
     paths: list[str] = field(default_factory=list)
 
-    async def say(self, method: str, path: str, body: bytes) -> Said:
+    async def say(self, method: str, path: str, body: bytes) -> Response:
         self.paths.append(f"{method} {path}")
-        return Said(200, b"{}")
+        return JSONResponse({})
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("setting", ["off", "langsmith"])
-async def test_only_the_setting_sends_runs_to_langsmith(home: Home, setting: str) -> None:
+async def test_setting_sends_runs_to_langsmith(home: Home) -> None:
     langsmith = LangSmith()
     async with proxying(langsmith) as there:
         more = {
             "LANGSMITH_ENDPOINT": there.url.removesuffix("/v1"),
-            "SLEUTH_TRACING": setting,
+            "SLEUTH_TRACING": "langsmith",
             "SLEUTH_EMBEDDER": "none",
         }
         await home.run("ingest", documents(home.folder), **more)
-        keyword = ("--set", "mode=keyword")
-        await home.run("ask", QUESTION, "--method", "plain-rag", *keyword, **more)
-    assert any("/runs" in path for path in langsmith.paths) == (setting == "langsmith"), langsmith.paths
+        await home.run("ask", QUESTION, "--method", "plain-rag", "--set", "mode=keyword", **more)
+    assert any("/runs" in path for path in langsmith.paths), langsmith.paths

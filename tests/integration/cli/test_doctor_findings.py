@@ -37,6 +37,10 @@ SPANS = "on: spans without texts are sent to 127.0.0.1:4318 (SLEUTH_TRACING)"
     ("name", "changes", "ok", "told"),
     [
         ("embedder", {"embedder": "none"}, True, "keyword index only"),
+        *(
+            ("embedder", {"embedder": name}, True, f"{name} is installed")
+            for name in ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
+        ),
         ("knowledge graph", {"knowledge_graph": str(GRAPH)}, True, "functions"),
         ("knowledge graph", {"knowledge_graph": __file__}, False, "SLEUTH_KNOWLEDGE_GRAPH"),
         ("knowledge graph", {"knowledge_graph": "nowhere.json"}, False, "SLEUTH_KNOWLEDGE_GRAPH"),
@@ -84,9 +88,3 @@ async def test_doctor_shows_the_model_of_the_server(tmp_path: Path, vllm_url: st
     absent = await findings(tmp_path, model_url=vllm_url, model="absent")
     assert not absent["model server"].ok
     assert "absent" in absent["model server"].detail
-
-
-async def test_doctor_accepts_both_names_of_the_default_embedder(tmp_path: Path) -> None:
-    for name in ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2"):
-        found = (await findings(tmp_path, embedder=name))["embedder"]
-        assert found.detail.startswith(f"{name} is installed" if found.ok else f"{name} is not installed")

@@ -1,4 +1,4 @@
-"""`sleuth ask` without a question: a chat in a terminal, with stopped and resumed answers."""
+"""A chat on the command line: `sleuth ask` without a question in a terminal, and `--method chat --thread ID`."""
 
 import asyncio
 import re
@@ -7,15 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_scene import archive
-from recording_proxy import proxying
-from scripted_backend import Asked, Scripted
+from chat_scene import BACK, GREETING, archive, knowing
+from cli_process import sleuth
+from scripted_backend import Asked, Scripted, proxying
+from serve_scene import QUESTION
 from terminal import SLEUTH, Terminal
 from typer.testing import CliRunner
 
-import sleuth
 from sleuth.studio.cli.app import app
 from sleuth.studio.cli.interactive import MAX_HISTORY
+from sleuth.studio.client.functions import history
+from sleuth.tools.settings import Settings
 
 FAIR = "The Kelp Fair is held at Brindlecote every May."
 READING = {"answerable": True, "answer": "Kelp Fair", "citations": [{"source": 1, "quote": "The Kelp Fair"}]}
@@ -39,31 +41,31 @@ async def environment(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
 
 def converse(environment: dict[str, str]) -> str:
     terminal = Terminal([*SLEUTH, "ask", "--method", "plain-rag"], environment)
-    terminal.wait_for("Ctrl-D ends the chat.")
-    terminal.wait_for("> ")
-    terminal.enter("Which fair is held at Brindlecote?")
-    terminal.wait_for("classify")
+    terminal.expect_exact("Ctrl-D ends the chat.")
+    terminal.expect_exact("> ")
+    terminal.sendline("Which fair is held at Brindlecote?")
+    terminal.expect_exact("classify")
     terminal.interrupt()
-    terminal.wait_for("Stopped. Press Enter to resume it.")
-    terminal.enter("Another question?")
-    terminal.wait_for("Press Enter to resume it.")
-    terminal.enter("")
-    terminal.wait_for("“The Kelp Fair")
-    terminal.wait_for("> ")
-    terminal.enter("And when?")
-    terminal.wait_for("refine")
-    terminal.wait_for("“The Kelp Fair")
-    terminal.wait_for("> ")
-    terminal.enter("/sources")
-    terminal.wait_for("“The Kelp Fair")
-    terminal.enter("/hlep")
-    terminal.wait_for("Did you mean help?")
-    terminal.enter("/method auto")
-    terminal.wait_for("answered by auto.")
-    terminal.wait_for("> ")
+    terminal.expect_exact("Stopped. Press Enter to resume it.")
+    terminal.sendline("Another question?")
+    terminal.expect_exact("Press Enter to resume it.")
+    terminal.sendline("")
+    terminal.expect_exact("“The Kelp Fair")
+    terminal.expect_exact("> ")
+    terminal.sendline("And when?")
+    terminal.expect_exact("refine")
+    terminal.expect_exact("“The Kelp Fair")
+    terminal.expect_exact("> ")
+    terminal.sendline("/sources")
+    terminal.expect_exact("“The Kelp Fair")
+    terminal.sendline("/hlep")
+    terminal.expect_exact("Did you mean help?")
+    terminal.sendline("/method auto")
+    terminal.expect_exact("answered by auto.")
+    terminal.expect_exact("> ")
     terminal.interrupt_until("> ")
-    terminal.close_input()
-    terminal.wait_for("To continue: sleuth ask --method chat --thread ")
+    terminal.sendeof()
+    terminal.expect_exact("To continue: sleuth ask --method chat --thread ")
     assert terminal.end() == 0
     return terminal.shown
 
@@ -71,14 +73,52 @@ def converse(environment: dict[str, str]) -> str:
 async def test_chat_is_stopped_resumed_and_continued(environment: dict[str, str]) -> None:
     shown = await asyncio.to_thread(converse, environment)
     (thread,) = re.findall(r"--thread (\w+)", shown)
-    settings = sleuth.Settings(home=Path(environment["SLEUTH_HOME"]), embedder="none")
-    assert len(await sleuth.history(thread, settings=settings)) > 10
-    history = (settings.home / "history").read_text()
-    assert "And when?" in history
-    assert len(history.splitlines()) < MAX_HISTORY
+    settings = Settings(home=Path(environment["SLEUTH_HOME"]), embedder="none")
+    assert len(await history(thread, settings=settings)) > 10
+    typed = (settings.home / "history").read_text()
+    assert "And when?" in typed
+    assert len(typed.splitlines()) < MAX_HISTORY
 
 
 def test_chat_needs_a_terminal() -> None:
     done = CliRunner().invoke(app, ["ask"])
     assert done.exit_code != 0
     assert "a chat needs a terminal" in str(done.exception or done.output)
+
+
+CHAT = ("--method", "chat", "--thread", "talk")
+
+
+async def test_chat_continues_across_commands(tmp_path: Path) -> None:
+    async with knowing() as proxy:
+        env = {**await archive(tmp_path), "SLEUTH_MODEL_URL": proxy.url}
+
+        async def said(message: str, *more: str) -> Any:
+            done = await sleuth("ask", message, *CHAT, *more, "--json", **env)
+            assert done.status == 0, done.err
+            return done.json()
+
+        hello = await said("Hello!", "--set", "method=plain-rag")
+        assert (hello["thread"], hello["method"], hello["text"]) == ("talk", "chat", GREETING)
+        back = await said("Who built it?")
+        assert (back["status"], back["text"], back["asks"]) == ("waiting", BACK["question"], BACK)
+        waiting = await sleuth("resume", "talk", **env)
+        assert "sleuth ask REPLY --method chat --thread talk" in " ".join(waiting.out.split())
+        answer = await said("the light")
+        assert (answer["status"], answer["text"], answer["question"]) == ("answered", "Edric Gannow", QUESTION)
+        again = await said("And who built the light?")
+        assert (again["text"], len(again["citations"])) == ("Edric Gannow", 1)
+        assert "asks" not in again
+    shown, resumed, listed, history, drawn, other = await asyncio.gather(
+        sleuth("runs", "show", "talk", "--json", **env),
+        sleuth("resume", "talk", "--json", **env),
+        sleuth("runs", "list", "--json", **env),
+        sleuth("runs", "history", "talk", "--json", **env),
+        sleuth("runs", "history", "talk", **env),
+        sleuth("ask", QUESTION, "--thread", "talk", **env | {"SLEUTH_MODEL_URL": proxy.url}),
+    )
+    assert shown.json() == resumed.json() == again
+    assert [(run["method"], run["part_of"]) for run in listed.json()] == [("chat", ""), *[("plain-rag", "talk")] * 2]
+    assert [moment["source"] for moment in history.json()].count("input") == 3, "a reply goes on with its turn"
+    assert "refine" in drawn.out
+    assert (other.status, "used already" in other.err or "model" in other.err) != (0, False)

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from cli_process import sleuth
 from four_hops import QUESTION, four_hops
-from recording_proxy import proxying
-from scripted_backend import Scripted
+from scripted_backend import Scripted, proxying
 
 OPTIONAL = [
     *("mcp", "fastapi", "uvicorn", "python_multipart", "prometheus_client"),

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 from chat_scene import archive
 from cli_process import sleuth
-from recording_proxy import proxying
-from scripted_backend import Asked, Scripted
+from scripted_backend import Asked, Scripted, proxying
 
 PASSAGES, AT_ONCE, KILLED_AT = 40, 3, 12
 MAIN = "import sys; from sleuth.studio import cli; sys.argv[0] = 'sleuth'; cli.main()"
@@ -84,11 +83,7 @@ async def test_imported_triples_are_deleted_with_their_passages(env: dict[str, s
     assert (await sleuth("docs", "delete", "p1", **env)).status == 0
     (reading,) = (await sleuth("triples", "status", "--json", **env)).json()["readings"]
     assert (reading["model"], reading["passages"]) == ("openie", 1)
-    refused = await sleuth("triples", "import", str(corrupt(file)), "--model", "openie", **env)
+    file.write_text('{"id": "p2", "triples": [["Oda"]]}', encoding="utf-8")
+    refused = await sleuth("triples", "import", str(file), "--model", "openie", **env)
     assert refused.status == 2
     assert "line 1" in refused.err
-
-
-def corrupt(file: Path) -> Path:
-    file.write_text('{"id": "p2", "triples": [["Oda"]]}', encoding="utf-8")
-    return file

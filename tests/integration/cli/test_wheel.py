@@ -13,14 +13,13 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from four_hops import QUESTION, four_hops
-from recording_proxy import proxying
-from scripted_backend import Scripted
+from scripted_backend import Scripted, proxying
 
 from sleuth.studio.model_server.adapter import fingerprint
 
@@ -36,8 +35,12 @@ class Installed:
 
     def sleuth(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """`sleuth ARGUMENTS` in the home, without anything of this checkout's environment."""
-        own = {"PATH": os.environ["PATH"], "HOME": str(self.home), "SLEUTH_HOME": str(self.home / "sleuth")}
-        return run([str(self.folder / "venv" / "bin" / "sleuth"), *arguments], self, own | environment)
+        return self.run("sleuth", *arguments, SLEUTH_HOME=str(self.home / "sleuth"), **environment)
+
+    def run(self, program: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        own = {"PATH": os.environ["PATH"], "HOME": str(self.home), **environment}
+        command = [str(self.folder / "venv" / "bin" / program), *arguments]
+        return subprocess.run(command, cwd=self.home, env=own, timeout=600, capture_output=True, text=True, check=False)
 
     @property
     def home(self) -> Path:
@@ -45,12 +48,6 @@ class Installed:
 
     def files(self) -> set[str]:
         return {str(path) for path in self.packages.rglob("*") if "__pycache__" not in path.parts}
-
-
-def run(command: Sequence[str], at: Installed, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, cwd=at.home, env=environment, timeout=600, capture_output=True, text=True, check=False
-    )
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +103,7 @@ def test_wheel_description_has_no_relative_links(installed: Installed) -> None:
 
 def test_installed_wheel_runs_instead_of_the_checkout(installed: Installed) -> None:
     script = "import sleuth.studio.cli.app, sleuth; print(sleuth.__file__)"
-    done = run([str(installed.folder / "venv" / "bin" / "python"), "-c", script], installed, {"HOME": "/"})
+    done = installed.run("python", "-c", script)
     assert done.stdout.startswith(str(installed.packages)), done.stderr
 
 
@@ -118,7 +115,7 @@ def test_wheel_contains_the_package_only(installed: Installed) -> None:
 def test_wheel_contains_the_adapter(installed: Installed) -> None:
     script = "import pathlib\nfrom sleuth.studio.model_server.adapter import fingerprint, resolve_adapter\n"
     script += "print(fingerprint(pathlib.Path(resolve_adapter(None))))"
-    done = run([str(installed.folder / "venv" / "bin" / "python"), "-c", script], installed, {"HOME": "/"})
+    done = installed.run("python", "-c", script)
     assert done.stdout.strip() == fingerprint(ROOT / "studio" / "model_server" / "sleuth-small"), done.stderr
 
 

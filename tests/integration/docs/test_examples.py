@@ -15,9 +15,10 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
-from recording_proxy import proxying
-from scripted_backend import Asked, Scripted
+from nbclient import NotebookClient
+from scripted_backend import Asked, Scripted, proxying
 from serve_process import sleuth_serve
 
 ROOT = Path(__file__).parents[3]
@@ -69,20 +70,6 @@ def test_every_marker_belongs_to_a_block() -> None:
         assert len(markers) == len(blocks(page)), page
 
 
-def test_pages_include_programs_that_exist() -> None:
-    included = [
-        (page, line)
-        for page in sorted((ROOT / "docs").rglob("*.md"))
-        for line in page.read_text(encoding="utf-8").split("\n")
-        if line.strip().startswith("--8")
-    ]
-    assert included
-    for page, line in included:
-        found = re.fullmatch(r'\s*--8<-- "(.+)"', line)
-        assert found, f"{page}: {line}"
-        assert (ROOT / found[1]).is_file(), f"{page}: {line}"
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 async def test_examples_of_a_page_run(page: Path, home: Path, tmp_path: Path) -> None:
@@ -128,3 +115,31 @@ async def run(language: str, code: str, environment: dict[str, str], folder: Pat
     )
     output, _ = await asyncio.wait_for(process.communicate(), 500)
     assert process.returncode == 0, f"{code}\n---\n{output.decode()}"
+
+
+NOTEBOOK = ROOT / "examples" / "tutorial.ipynb"
+
+
+@pytest.mark.nightly
+async def test_notebook_runs_and_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    async with proxying(Scripted(script)) as proxy:
+        settings = {"SLEUTH_HOME": str(tmp_path / "home"), "SLEUTH_MODEL_URL": proxy.url, "SLEUTH_EMBEDDER": "none"}
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        notebook = await asyncio.to_thread(nbformat.read, NOTEBOOK, as_version=4)
+        client = NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}})
+        await client.async_execute()
+    printed = "".join(
+        output.get("text", "") for cell in notebook.cells for output in cell.get("outputs", []) if "text" in output
+    )
+    assert "documents\n" in printed
+    assert "answered Sennick Harbour" in printed
+    assert "bastian-oake.md 86 He came from Sennick Harbour" in printed
+    assert "['plan'] ->" in printed
+    assert "plain-rag answered Sennick Harbour" in printed
+
+
+def test_notebook_is_stored_without_outputs() -> None:
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    assert all(not cell.get("outputs") and not cell.get("execution_count") for cell in notebook.cells)

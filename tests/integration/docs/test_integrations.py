@@ -8,11 +8,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from chat_scene import BACK, GREETING, WithAgent, archive, script
-from langgraph_scene import talking
+from chat_scene import BACK, GREETING, WithAgent, archive, script, talking
 from node_fixture import run_script
 from otlp_collector import collecting
-from recording_proxy import Proxy, proxying
+from scripted_backend import Proxy, proxying
 from serve_scene import FILES, QUESTION, Oracle
 
 import sleuth
@@ -123,7 +122,7 @@ async def test_use_stream(node: str, tmp_path: Path, oracle: Oracle) -> None:
 
 @pytest.mark.nightly
 async def test_opentelemetry(environment: dict[str, str]) -> None:
-    with collecting() as collector:
+    async with collecting() as collector:
         environment |= {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}
         assert await run("otel_spans.py", environment, QUESTION) == "Edric Gannow\n"
     assert collector.named("run auto").parent == ""

@@ -78,6 +78,5 @@ def compare(transcript: list[tuple[str, str]], model_url: str, tmp_path: Path) -
     assert transcript
     for command, output in transcript:
         terminal = Terminal(["bash", "-c", f"cd {tmp_path} && {command}"], environment)
-        shown = terminal.rest()
         terminal.end()
-        assert lines(shown, tmp_path) == lines(output, tmp_path), f"$ {command}\n{shown}"
+        assert lines(terminal.shown, tmp_path) == lines(output, tmp_path), f"$ {command}\n{terminal.shown}"

@@ -52,7 +52,7 @@ class Held(ModelServer):
     async def scripted(self, request: HttpRequest) -> Response:
         asked = await request.json()
         if prompt_of(asked) != "drafter/draft":
-            return await self.replied(json.loads(self.backend.reply(asked).body), request)
+            return await self.replied(json.loads(bytes(self.backend.reply(asked).body)), request)
         while (await request.receive())["type"] != "http.disconnect":
             pass
         return status(499)

@@ -1,28 +1,29 @@
 """A process that has lost the lock of a thread in Postgres, and does not know it yet, writes nothing for the thread."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from four_hops import QUESTION, InProcess, Shelf
-from postgres_fixture import database
+from four_hops import QUESTION, InProcess
+from postgres_fixture import IN_POSTGRES
 from sqlalchemy import text
+from stored_runs import services
 
 from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.persistence.tables import CHECKPOINT_TABLES
 from sleuth.graphs.persistence.threads import StoredOptions
 from sleuth.graphs.runs.pruning import remove_runs
-from sleuth.graphs.runs.service import RunService, Services
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.studio.server.runs.event_log import EventLog
 from sleuth.studio.server.runs.worker import RunQueue
 from sleuth.tools.errors import ThreadBusy
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.postgres
+pytestmark = IN_POSTGRES
 
 
 @dataclass(frozen=True)
@@ -51,25 +52,15 @@ class Two:
 
 
 @pytest.fixture
-def empty(postgres_url: str) -> Iterator[str]:
-    with database(postgres_url) as url:
-        yield url
-
-
-@pytest.fixture
-async def two(empty: str, tmp_path: Path) -> AsyncIterator[Two]:
-    settings = Settings(home=tmp_path, database_url=empty)
+async def two(database_url: str, tmp_path: Path) -> AsyncIterator[Two]:
+    settings = Settings(home=tmp_path, database_url=database_url)
     async with AsyncExitStack() as stack:
         yield Two(*[await stack.enter_async_context(open_store(settings)) for _ in range(2)])
 
 
-def runs(store: Store, model: InProcess) -> RunService:
-    return RunService(store, Services(model=model, retriever=Shelf()))
-
-
 async def test_run_that_another_process_finished_is_unchanged(two: Two) -> None:
     model = InProcess(hold_at=4)
-    here, elsewhere = runs(two.here, model), runs(two.elsewhere, InProcess())
+    here, elsewhere = RunService(two.here, services(model)), RunService(two.elsewhere, services(InProcess()))
     id = await here.start(QUESTION, "par-rag")
     running = asyncio.create_task(last_answer(here.run(id)))
     await model.holding.wait()
@@ -86,7 +77,7 @@ async def test_run_that_another_process_finished_is_unchanged(two: Two) -> None:
 
 async def test_run_continues_if_nobody_takes_its_thread(two: Two) -> None:
     model = InProcess(hold_at=4)
-    here = runs(two.here, model)
+    here = RunService(two.here, services(model))
     running = asyncio.create_task(last_answer(here.run(await here.start(QUESTION, "par-rag"))))
     await model.holding.wait()
     await two.cut()
@@ -96,7 +87,7 @@ async def test_run_continues_if_nobody_takes_its_thread(two: Two) -> None:
 
 async def test_run_that_another_process_removed_writes_nothing(two: Two) -> None:
     model = InProcess(hold_at=4)
-    here, elsewhere = runs(two.here, model), runs(two.elsewhere, InProcess())
+    here, elsewhere = RunService(two.here, services(model)), RunService(two.elsewhere, services(InProcess()))
     id = await here.start(QUESTION, "par-rag")
     running = asyncio.create_task(last_answer(here.run(id)))
     await model.holding.wait()
@@ -111,7 +102,7 @@ async def test_run_that_another_process_removed_writes_nothing(two: Two) -> None
 
 
 async def test_run_can_be_resumed_by_the_process_that_lost_it(two: Two) -> None:
-    here = runs(two.here, InProcess())
+    here = RunService(two.here, services(InProcess()))
     id = await here.start(QUESTION, "par-rag")
     async with two.here.locks.hold(id):
         await two.cut()

@@ -21,19 +21,10 @@ DAYS = ("monday", "tuesday", "wednesday")
 @pytest.fixture
 def engines(own_postgres: PostgresServer) -> Iterator[list[Engine]]:
     """Two, each as of a process of its own."""
-    made = [opened(own_postgres.url) for _ in range(2)]
+    made = [open_engine(catalogue_url(Path(), own_postgres.url)) for _ in range(2)]
     yield made
     for each in made:
         each.dispose()
-
-
-def opened(url: str) -> Engine:
-    return open_engine(catalogue_url(Path(), url))
-
-
-async def restart(server: PostgresServer) -> None:
-    await asyncio.to_thread(server.stop)
-    await asyncio.to_thread(server.start)
 
 
 async def is_free(locks: PostgresThreadLocks, id: str) -> bool:
@@ -72,7 +63,8 @@ async def test_restart_frees_locks_for_other_processes(own_postgres: PostgresSer
     here, elsewhere = map(PostgresThreadLocks, engines)
     async with AsyncExitStack() as theirs:
         async with here.hold("monday"), here.hold("tuesday"):
-            await restart(own_postgres)
+            await asyncio.to_thread(own_postgres.stop)
+            await asyncio.to_thread(own_postgres.start)
             await theirs.enter_async_context(elsewhere.hold("monday"))
             assert await is_free(here, "wednesday")
             assert not await is_free(here, "monday"), "its holder here has not ended"

@@ -18,13 +18,12 @@ from uuid import uuid4
 
 import index_contents
 import kill as kills
-import later_release
 import pytest
 from four_hops import InProcess, Shelf
 from hashing_embedder import HashingEmbedder
 from postgres_fixture import database
 from sqlalchemy import text as sql
-from storage_operations import Done, Operation, execute
+from storage_operations import Done, Operation, being, execute, release_of
 
 from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.persistence.tables import CHECKPOINT_TABLES
@@ -89,7 +88,7 @@ class Scenario:
             self.kills[kind] += 1
         if kind == "migrate":
             self._check_release(done)
-        with later_release.being(self.release):
+        with being(self.release):
             self._check_documents(operation, done)
             if kind in ("ask", "thin_out", "remove", "migrate"):
                 await self._check_runs(operation, done, began)
@@ -147,7 +146,7 @@ class Scenario:
 
     def _check_release(self, done: Done) -> None:
         """A catalogue killed during a migration has the old or the new version; the next start resumes."""
-        found = later_release.release_of(catalogue_url(self.settings.home, self.settings.database_url))
+        found = release_of(catalogue_url(self.settings.home, self.settings.database_url))
         assert found in ([self.release] if done.whole else [self.release - 1, self.release])
 
     def _check_documents(self, operation: Operation, done: Done) -> None:

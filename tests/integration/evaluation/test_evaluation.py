@@ -2,19 +2,19 @@
 
 import asyncio
 import json
-import multiprocessing
 import random
 import signal
 import time
 from dataclasses import replace
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import pytest
 from entries import entry
 from json_lines import write_questions
-from recording_proxy import proxying
-from scripted_backend import Asked, Scripted
+from preloaded import child
+from scripted_backend import Asked, Scripted, proxying
 
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.ingestion.pipeline import ingest
@@ -176,8 +176,8 @@ QUESTIONS = CORPUS.parent / "questions.jsonl"
 RATES = "invented=0.1,missed=0.1"
 
 
-def _evaluate(settings: Settings, wanted: Evaluation) -> None:
-    asyncio.run(run(settings, wanted))
+def evaluate_in_child(job: tuple[Settings, Evaluation], _pipe: Connection) -> None:
+    asyncio.run(run(*job))
 
 
 def essence(value: Any) -> Any:
@@ -206,13 +206,12 @@ async def test_an_evaluation_that_was_killed_twice_reports_the_same(tmp_path: Pa
 
 def killed_after_more(lines: Path, enough: int, settings: Settings, wanted: Evaluation) -> bool:
     """Evaluate in a separate process and kill it after a number of results; return whether it was running."""
-    process = multiprocessing.get_context("spawn").Process(target=_evaluate, args=(settings, wanted))
-    process.start()
-    while process.is_alive() and not (lines.exists() and lines.read_bytes().count(b"\n") >= enough):
-        time.sleep(0.01)
-    process.kill()
-    process.join()
-    return process.exitcode == -signal.SIGKILL
+    with child(evaluate_in_child, (settings, wanted)) as (process, _):
+        while process.is_alive() and not (lines.exists() and lines.read_bytes().count(b"\n") >= enough):
+            time.sleep(0.01)
+        process.kill()
+        process.join()
+        return process.exitcode == -signal.SIGKILL
 
 
 @pytest.mark.parametrize(

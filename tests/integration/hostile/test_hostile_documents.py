@@ -12,10 +12,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hostile_markup import pages, word_files
-from hostile_pdfs import bombs, lies, trees
-from hostile_places import NAMES, corpora, make_places
-from hostile_texts import EITHER, READ, SAMPLE, Made, characters, markdown, sizes, tables
+from hostile_files import (
+    EITHER,
+    NAMES,
+    READ,
+    SAMPLE,
+    Made,
+    bombs,
+    characters,
+    corpora,
+    lies,
+    make_places,
+    markdown,
+    pages,
+    sizes,
+    tables,
+    trees,
+    word_files,
+)
 
 from sleuth.tools.documents.resource_limits import printable
 from sleuth.tools.storage.catalogue import Catalogue

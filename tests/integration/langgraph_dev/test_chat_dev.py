@@ -1,18 +1,20 @@
-"""The chat in LangGraph's development server, through its SDK: turns, interrupts, forks, and a kill in between."""
+"""LangGraph's development server through its SDK: a chat, a kill in between, and docs/tutorials/debug-in-studio.md."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_scene import BACK, archive, knowing
-from dev_server import Server, langgraph_dev
-from langgraph_scene import PLAIN, said, texts
+from chat_scene import BACK, PLAIN, archive, knowing, said, texts
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
+from scripted_backend import Asked, Scripted
+from serve_process import langgraph_dev
 from serve_scene import QUESTION
+
+from sleuth.graphs.ingestion.pipeline import ingest
+from sleuth.tools.settings import Settings
 
 THREADS = Path(".langgraph_api") / ".langgraph_ops.pckl"
 """The file in which the server stores its list of threads every ten seconds."""
@@ -64,30 +66,23 @@ async def converse(client: LangGraphClient) -> None:
 
 @pytest.mark.nightly
 async def test_sdk_client_has_a_conversation(environment: dict[str, str], tmp_path: Path) -> None:
-    def run() -> None:
-        with langgraph_dev(tmp_path, **environment) as server:
-            asyncio.run(tour(server, environment["SLEUTH_HOME"]))
-            log = server.log.read_text()
-            assert "--allow-blocking" not in log  # the detector is on, or the server would warn that it is not
-            assert "BlockingError" not in log
-            assert "Blocking call" not in log
-
-    await asyncio.to_thread(run)
-
-
-async def tour(server: Server, home: str) -> None:
-    client = get_client(url=server.url)
-    (assistant,) = await client.assistants.search(graph_id="chat")
-    schemas = await client.assistants.get_schemas(assistant["assistant_id"])
-    for schema in (schemas["input_schema"], schemas["output_schema"]):
-        assert {"human", "ai"} <= {kind["properties"]["type"].get("const") for kind in messages_in(schema)}
-    shown = schemas["context_schema"]["properties"]
-    assert shown["method"]["enum"][0] == "auto"
-    assert all(field["description"] for field in shown.values())
-    await converse(client)
-    alone = await client.runs.wait(None, "plain-rag", input={"question": QUESTION})
-    assert alone["verdict"]["text"] == "Edric Gannow"
-    assert not list((Path(home) / "locks").glob("*.json"))  # locked only while something runs
+    async with langgraph_dev(tmp_path, **environment) as server:
+        client = get_client(url=server.url)
+        (assistant,) = await client.assistants.search(graph_id="chat")
+        schemas = await client.assistants.get_schemas(assistant["assistant_id"])
+        for schema in (schemas["input_schema"], schemas["output_schema"]):
+            assert {"human", "ai"} <= {kind["properties"]["type"].get("const") for kind in messages_in(schema)}
+        shown = schemas["context_schema"]["properties"]
+        assert shown["method"]["enum"][0] == "auto"
+        assert all(field["description"] for field in shown.values())
+        await converse(client)
+        alone = await client.runs.wait(None, "plain-rag", input={"question": QUESTION})
+        assert alone["verdict"]["text"] == "Edric Gannow"
+        assert not list((Path(environment["SLEUTH_HOME"]) / "locks").glob("*.json"))  # only while something runs
+        log = server.log.read_text()
+        assert "--allow-blocking" not in log  # the detector is on, or the server would warn that it is not
+        assert "BlockingError" not in log
+        assert "Blocking call" not in log
 
 
 def messages_in(schema: dict[str, Any]) -> list[dict[str, Any]]:
@@ -97,40 +92,103 @@ def messages_in(schema: dict[str, Any]) -> list[dict[str, Any]]:
     return [schema["$defs"][name] for name in names]
 
 
-@pytest.mark.nightly
-async def test_kill_keeps_old_threads_and_young_checkpoints(environment: dict[str, str], tmp_path: Path) -> None:
-    await asyncio.to_thread(kill_and_look, tmp_path, environment)
-
-
-def wait_for_flush(folder: Path) -> None:
-    """Until the server has written its threads down once more."""
+async def flushed(folder: Path) -> None:
+    """Wait until the server has written its threads down once more."""
 
     def written() -> int:
         return (folder / THREADS).stat().st_mtime_ns if (folder / THREADS).exists() else 0
 
-    before, deadline = written(), time.monotonic() + 120
-    while written() == before:
-        assert time.monotonic() < deadline, "the server writes nothing down"
-        time.sleep(0.2)
+    before = written()
+    async with asyncio.timeout(120):
+        while written() == before:  # noqa: ASYNC110 - another process
+            await asyncio.sleep(0.2)
 
 
-def kill_and_look(folder: Path, environment: dict[str, str]) -> None:
-    with langgraph_dev(folder, **environment) as server:
-        old = server.thread()
-        server.post(f"{old}/runs/wait", assistant_id="chat", input=said("Hello!"), context=PLAIN)
+@pytest.mark.nightly
+async def test_kill_keeps_old_threads_and_young_checkpoints(environment: dict[str, str], tmp_path: Path) -> None:
+    async with langgraph_dev(tmp_path, **environment) as server:
+        sdk = get_client(url=server.url)
+        old = (await sdk.threads.create())["thread_id"]
+        await sdk.runs.wait(old, "chat", input=said("Hello!"), context=PLAIN)
         for _ in range(2):  # the first may have begun before
-            wait_for_flush(folder)
-        young = server.thread()
-        server.post(f"{young}/runs/wait", assistant_id="chat", input=said("Who built it?"), context=PLAIN)
-        before = {thread: server.history(thread) for thread in (old, young)}
+            await flushed(tmp_path)
+        young = (await sdk.threads.create())["thread_id"]
+        await sdk.runs.wait(young, "chat", input=said("Who built it?"), context=PLAIN)
+        before = {thread: await sdk.threads.get_history(thread, limit=200) for thread in (old, young)}
         server.kill()
-    with langgraph_dev(folder, **environment) as server:
-        assert server.history(old) == before[old]
-        known = {"thread_id": young.rsplit("/", 1)[-1], "metadata": {"graph_id": "chat"}}
-        server.post("/threads", **known, if_exists="do_nothing")
-        found = server.history(young)
+    async with langgraph_dev(tmp_path, **environment) as server:
+        sdk = get_client(url=server.url)
+        assert await sdk.threads.get_history(old, limit=200) == before[old]
+        await sdk.threads.create(thread_id=young, graph_id="chat", if_exists="do_nothing")
+        found = await sdk.threads.get_history(young, limit=200)
         assert [state["checkpoint"] for state in found] == [state["checkpoint"] for state in before[young]]
         assert [state["values"] for state in found] == [state["values"] for state in before[young]]
-        resumed = server.post(f"{young}/runs/wait", assistant_id="chat", command={"resume": "the light"}, context=PLAIN)
+        resumed = await sdk.runs.wait(young, "chat", command={"resume": "the light"}, context=PLAIN)
         assert texts(resumed)[-1] == "Edric Gannow"
-        assert texts(server.get(f"{old}/state")["values"]) == ["Hello!", "Hello! What would you like to know?"]
+        greeting = (await sdk.threads.get_state(old))["values"]
+        assert texts(greeting) == ["Hello!", "Hello! What would you like to know?"]
+
+
+CORPUS = Path(__file__).parents[3] / "examples" / "corpus"
+ARTICLES = ("pellowrig-light.md", "bastian-oake.md", "sennick-harbour.md", "upper-fennimer.md", "shearing-week.md")
+FAIR = "Which fair is held in the birthplace of the builder of the Pellowrig Light?"
+STEPS = [
+    {"question": "Who built the Pellowrig Light?", "needs": []},
+    {"question": "Where was the builder born?", "needs": [1]},
+    {"question": "Which fair is held there?", "needs": [2]},
+]
+FOUND = {
+    "Who built the Pellowrig Light?": "Sabra Quill",  # she lived in it
+    "Where was Sabra Quill born?": "Upper Fennimer",
+    "Which fair is held in Upper Fennimer?": "Shearing Week",
+    "Where was Bastian Oake born?": "Sennick Harbour",
+    "Which fair is held in Sennick Harbour?": "Kelp Fair",
+}
+
+
+def misreading(asked: Asked) -> Any:
+    """Reply as a model that misreads one passage, is right otherwise, and accepts every draft."""
+    latest = asked.after("   Answer: ")
+    match asked.prompt:
+        case "planner/plan":
+            return STEPS
+        case "refiner/refine":
+            planned = asked.after("Question to rewrite: ")
+            return {"question": planned.replace("the builder", latest).replace("held there", f"held in {latest}")}
+        case "drafter/draft":
+            found = FOUND[asked.after("Question: ")]
+            return {"answer": found, "citations": [{"source": 1, "quote": found}]}
+        case "reviewer/review":
+            return {"status": "PASS"}
+    assert asked.prompt == "answerer/answer"
+    return {"known": True, "answer": latest}
+
+
+@pytest.mark.nightly
+async def test_documented_debugging_session_works(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "home", embedder="none")
+    await ingest([CORPUS / name for name in ARTICLES], settings=settings)
+    home = {"SLEUTH_HOME": str(settings.home), "SLEUTH_EMBEDDER": "none"}
+    async with (
+        knowing(Scripted(misreading)) as proxy,
+        langgraph_dev(tmp_path, SLEUTH_MODEL_URL=proxy.url, **home) as server,
+    ):
+        sdk = get_client(url=server.url)
+        thread = (await sdk.threads.create())["thread_id"]
+        wrong: Any = await sdk.runs.wait(thread, "par-rag", input={"question": FAIR})
+        assert wrong["verdict"]["text"] == "Shearing Week"
+        notes = [(note["question"], note["finding"]) for note in wrong["notes"].values()]
+        assert notes[0] == ("Who built the Pellowrig Light?", "Sabra Quill")
+
+        history = await sdk.threads.get_history(thread, limit=200)
+        drafted: Any = next(state for state in reversed(history) if state["next"] == ["retrieve_fine"])
+        assert drafted["values"]["drafts"]["1"]["answer"] == "Sabra Quill"
+
+        right = {"drafts": {"1": {"answer": "Bastian Oake", "citations": []}}}
+        place = drafted["checkpoint"]["checkpoint_id"]
+        fork = await sdk.threads.update_state(thread, right, as_node="draft", checkpoint_id=place)
+        better: Any = await sdk.runs.wait(thread, "par-rag", checkpoint=fork["checkpoint"])
+        assert better["verdict"]["text"] == "Kelp Fair"
+        quotes = [citation["quote"] for citation in better["verdict"]["citations"]]
+        assert any("Kelp Fair" in quote for quote in quotes)
+        assert (await sdk.threads.get_history(thread, limit=200))[-len(history) :] == history, "the old branch stays"

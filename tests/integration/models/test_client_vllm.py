@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from model_client import Recorder
+from model_server import Recorder
 
 from sleuth.agents.formatting import Source
 from sleuth.agents.llm.client import LLMClient

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from graph_scene import examples, of_town
 from hashing_embedder import HashingEmbedder
 from scripted_model import ScriptedModel
-from tiny_model import write_tiny_model
+from tiny_model import examples, of_town, write_tiny_model
 
 from sleuth.agents.graph_encoder import (
     Encoder,

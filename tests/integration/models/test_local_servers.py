@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 from local_servers import LOCAL, listing, llama_cpp, lm_studio, ollama
-from model_client import connected, request
-from model_server import ModelServer, completion, serving
+from model_server import ModelServer, completion, connected, request, serving
 from process import free_port
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response

@@ -4,16 +4,15 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
-from process import free_port, program
-from recording_proxy import proxying
-from scripted_backend import Scripted
+from process import free_port, program, running
+from scripted_backend import Scripted, proxying
 from serve_process import Served, sleuth_serve
 from serve_scene import ANNA, KEYS, READING, begin, told, upload
 
@@ -44,15 +43,8 @@ def nginx(folder: Path, served: Served) -> Iterator[str]:
     (folder / "nginx.conf").write_text(SURROUNDINGS.format(folder=folder))
     arguments = [command, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", str(folder / "error.log")]
     subprocess.run([*arguments, "-t"], check=True, capture_output=True)
-    process = subprocess.Popen(arguments)
-    while not listens(secure):
-        assert process.poll() is None, (folder / "error.log").read_text()
-        time.sleep(0.05)
-    try:
+    with running(arguments, folder / "error.log", is_up=partial(listens, secure)):
         yield f"https://127.0.0.1:{secure}"
-    finally:
-        process.terminate()
-        process.wait(30)
 
 
 def listens(port: int) -> bool:

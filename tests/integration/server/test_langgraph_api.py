@@ -7,8 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from chat_scene import BACK
-from langgraph_scene import APPROVED, PLAIN, client_at, said, talking, texts
+from chat_scene import APPROVED, BACK, PLAIN, client_at, said, talking, texts
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError, ConflictError, NotFoundError
 from serve_scene import KEYS, QUESTION, Oracle

@@ -9,8 +9,7 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from chat_scene import BACK, GREETING
-from langgraph_scene import PLAIN, client_at, said, talking, texts
+from chat_scene import BACK, GREETING, PLAIN, client_at, said, talking, texts
 from serve_scene import KEYS, QUESTION, Oracle
 
 CHANNELS = ["values", "updates", "checkpoints", "lifecycle", "input", "messages", "tools", "custom"]

@@ -14,8 +14,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult
 from process import SLEUTH
-from recording_proxy import proxying
-from scripted_backend import Scripted
+from scripted_backend import Scripted, proxying
 from serve_scene import ANNA, BEN, FILES, KEYS, LIGHT, QUESTION, READING, Oracle, opening, upload
 
 from sleuth.graphs.ingestion.pipeline import ingest

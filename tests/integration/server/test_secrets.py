@@ -1,14 +1,13 @@
 """A key is sent to the server that it is for, and is nowhere else: in no checkpoint, export, report, log or message."""
 
+import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from cli_process import Done, sleuth
 from four_hops import QUESTION, four_hops
-from recording_proxy import proxying
-from scripted_backend import Scripted
+from scripted_backend import Scripted, proxying
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SECRETS = {
@@ -16,14 +15,6 @@ SECRETS = {
     "SLEUTH_API_KEYS": "anna:Qv3-of-anna",
 }
 PARTS = ("Gx7-of-the-model", "Qv3-of-anna", "Zw9-of-the-url")
-
-
-def holding(folder: Path) -> Iterator[str]:
-    """Return the files that contain a part of a secret, verbatim or escaped as in JSON."""
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            data = path.read_bytes()
-            yield from (f"{path.relative_to(folder)}: {part}" for part in PARTS if part.encode() in data)
 
 
 @pytest.mark.nightly
@@ -55,4 +46,5 @@ async def test_no_file_and_no_log_line_contains_a_secret(tmp_path: Path) -> None
     assert (report / "report.json").is_file()
     told = "".join(each.out + each.err for each in done)
     assert not [part for part in PARTS if part in told]
-    assert list(holding(tmp_path)) == []
+    files = await asyncio.to_thread(lambda: [path for path in tmp_path.rglob("*") if path.is_file()])
+    assert [(path, part) for path in files for part in PARTS if part.encode() in path.read_bytes()] == []

@@ -7,8 +7,8 @@ from pathlib import Path
 import httpx
 import pytest
 from fastapi.routing import APIRoute
-from serve_fixture import BOTH_STORES, Serve
-from serve_scene import ANNA, BEN, KEYS, QUESTION, Oracle, app_of, begin, told, upload
+from postgres_fixture import BOTH_STORES
+from serve_scene import ANNA, BEN, KEYS, QUESTION, Oracle, Serve, app_of, begin, told, upload
 from starlette.routing import Route
 
 from sleuth.studio.server.app import create_app

@@ -9,8 +9,7 @@ import httpx
 import pytest
 from full_disk import full_disk
 from postgres_fixture import PostgresServer
-from serve_fixture import Serve
-from serve_scene import Oracle, begin, begin_held, events_in, told, upload
+from serve_scene import Oracle, Serve, begin, begin_held, events_in, told, upload
 
 SECONDS = 3.0
 """For which it is away."""
@@ -37,7 +36,9 @@ async def test_run_survives_stopped_postgres(serving: Serve, own_postgres: Postg
         else:
             assert [id for id, _, _ in events] == [1, 2, 3, 4, 5]
         assert events[-1][2]["text"] == "Edric Gannow"
-        await all_at_once(client)
+        threads = await asyncio.gather(*(begin(client) for _ in range(12)))  # as many as there are connections
+        ends = await asyncio.gather(*(told(client, each) for each in threads))
+        assert [events[-1][1] for events in ends] == ["answer"] * 12
 
 
 @pytest.mark.nightly
@@ -67,13 +68,6 @@ async def test_run_survives_a_full_disk(client: httpx.AsyncClient, oracle: Oracl
     assert (failed["status"], " cannot be " in failed["problem"]) == ("failed", True)
     assert (await client.post(f"/v1/runs/{thread}/resume")).status_code == 202
     assert (await told(client, thread))[-1][2]["text"] == "Edric Gannow"
-
-
-async def all_at_once(client: httpx.AsyncClient) -> None:
-    """As many as there are connections, each of which was open before."""
-    threads = await asyncio.gather(*(begin(client) for _ in range(12)))
-    ends = await asyncio.gather(*(told(client, thread) for thread in threads))
-    assert [events[-1][1] for events in ends] == ["answer"] * 12
 
 
 @contextmanager

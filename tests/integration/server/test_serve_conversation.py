@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
-from serve_fixture import BOTH_STORES, Serve
-from serve_scene import QUESTION, Oracle, begin, told, upload
+from postgres_fixture import BOTH_STORES
+from serve_scene import QUESTION, Oracle, Serve, begin, told, upload
 
 FIRST = "What is the Pellowrig Light?"
 ASKED = "And who built it?"

@@ -1,8 +1,11 @@
-"""Documents over HTTP: sent, listed, shown, found, replaced, deleted."""
+"""Documents and their originals over HTTP: sent, listed, shown, found, replaced, deleted."""
+
+from pathlib import Path
 
 import httpx
-from serve_fixture import BOTH_STORES
-from serve_scene import FILES, LIGHT, upload
+import pytest
+from postgres_fixture import BOTH_STORES
+from serve_scene import FILES, LIGHT, Serve, upload
 
 from sleuth.tools.settings import Settings
 
@@ -23,14 +26,6 @@ async def test_uploaded_files_are_ingested_listed_and_found(client: httpx.AsyncC
     passage = (await client.get(f"/v1/passages/{hits[0]['passage'].replace('#', '%23')}")).json()
     assert passage["document"] == "light.md"
     assert passage["text"] == document["text"][passage["start"] : passage["end"]]
-
-
-async def test_unreadable_files_are_named_and_the_others_ingested(client: httpx.AsyncClient) -> None:
-    last = await upload(client, {"light.md": FILES["light.md"], "song.mp3": "la", "empty.txt": ""})
-    assert last["status"] == "done"
-    assert {each["source"] for each in last["failed"]} == {"song.mp3", "empty.txt"}
-    assert not any("/" in each["problem"].split(":")[0] for each in last["failed"]), "where files wait is shown"
-    assert [each["id"] for each in (await client.get("/v1/documents")).json()] == ["light.md"]
 
 
 @BOTH_STORES
@@ -55,12 +50,14 @@ async def test_upload_with_unusable_file_names_is_refused(client: httpx.AsyncCli
 
 
 async def test_upload_of_folder_reports_each_file_once(client: httpx.AsyncClient, settings: Settings) -> None:
-    files = {"house/a/README.md": "The first.", "house/b/README.md": "The second.", "house/empty.md": ""}
+    files = {"house/a/README.md": "The first.", "house/b/README.md": "The second."}
+    files |= {"house/empty.md": "", "house/song.mp3": "la"}
     first = await upload(client, files)
     assert first["outcomes"] == dict.fromkeys(["house/a/README.md", "house/b/README.md"], "added")
-    [failure] = first["failed"]
-    assert failure["source"] == "house/empty.md"
-    assert failure["problem"].startswith("house/empty.md: is empty")
+    failed = {each["source"]: each["problem"] for each in first["failed"]}
+    assert (first["status"], failed.keys()) == ("done", {"house/empty.md", "house/song.mp3"})
+    assert failed["house/empty.md"].startswith("house/empty.md: is empty")
+    assert failed["house/song.mp3"].startswith("house/song.mp3: ")
     sources = [row["source"] for row in (await client.get("/v1/documents")).json()]
     assert sorted(sources) == ["house/a/README.md", "house/b/README.md"]
     second = await upload(client, {**files, "house/b/README.md": "Another."})
@@ -91,3 +88,54 @@ async def test_documents_and_search_are_filtered(client: httpx.AsyncClient) -> N
     nothing = await client.post("/v1/runs", json={"question": "Who?", "method": "plain-rag", "where": "tag=none"})
     assert nothing.status_code == 400
     assert "No document matches" in nothing.text
+
+
+ORIGINAL = "/v1/documents/light.md/original"
+
+
+def copies(home: Path) -> list[Path]:
+    return [path for path in (home / "originals").rglob("*") if path.is_file()]
+
+
+@BOTH_STORES
+async def test_upload_is_kept_replaced_and_deleted(client: httpx.AsyncClient, tmp_path: Path) -> None:
+    await upload(client)
+    assert (await client.get("/v1/documents/light.md")).json()["has_original"] is True
+    original = await client.get(ORIGINAL)
+    assert (original.status_code, original.text) == (200, FILES["light.md"])
+    await upload(client, {"light.md": "It fell in 1950."})
+    assert (await client.get(ORIGINAL)).text == "It fell in 1950."
+    assert len(copies(tmp_path / "home")) == len(FILES)
+    await client.delete("/v1/documents/light.md")
+    missing = await client.get(ORIGINAL)
+    assert (missing.status_code, "There is no document" in missing.json()["error"]["message"]) == (404, True)
+    assert len(copies(tmp_path / "home")) == len(FILES) - 1
+
+
+@pytest.mark.parametrize(
+    ("name", "media_type", "disposition"),
+    [
+        ("notes.md", "text/markdown; charset=utf-8", "inline"),
+        ("page.html", "text/html; charset=utf-8", "attachment"),
+        ("table.csv", "text/csv; charset=utf-8", "inline"),
+    ],
+)
+async def test_original_has_headers_that_run_nothing(
+    client: httpx.AsyncClient, name: str, media_type: str, disposition: str
+) -> None:
+    await upload(client, {name: "<script>alert(1)</script>,<p>One</p>\nlight,tower\n"})
+    headers = (await client.get(f"/v1/documents/{name}/original")).headers
+    assert headers["content-type"] == media_type
+    assert headers["content-disposition"] == f'{disposition}; filename="{name}"'
+    assert headers["x-content-type-options"] == "nosniff"
+    assert "sandbox" in headers["content-security-policy"]
+
+
+async def test_server_keeps_no_uploads_if_turned_off(serving: Serve, tmp_path: Path) -> None:
+    async with serving(keep_originals=False) as client:
+        await upload(client)
+        assert (await client.get("/v1/documents/light.md")).json()["has_original"] is False
+        missing = await client.get(ORIGINAL)
+        assert missing.status_code == 404
+        assert "There is no original 'light.md'. No copy of its file is kept." in missing.json()["error"]["message"]
+    assert copies(tmp_path / "home") == []

@@ -12,10 +12,8 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from postgres_fixture import PostgresServer
-from recording_proxy import proxying
-from scripted_backend import Scripted
-from serve_fixture import Serve
-from serve_scene import ANNA, BEN, FILES, KEYS, QUESTION, begin, told, upload
+from scripted_backend import Scripted, proxying
+from serve_scene import ANNA, BEN, FILES, KEYS, QUESTION, Serve, begin, told, upload
 
 from sleuth.studio.server.telemetry import readiness
 from sleuth.studio.server.telemetry.logs import Lines

@@ -6,11 +6,16 @@ from contextlib import closing
 from pathlib import Path
 
 import httpx
+import pytest
 from cli_process import sleuth
-from serve_fixture import BOTH_STORES, Serve
-from serve_scene import LIGHT, QUESTION, Oracle, begin, begin_held, steps_in, told, upload
+from postgres_fixture import BOTH_STORES
+from serve_scene import LIGHT, QUESTION, Oracle, Serve, app_of, begin, begin_held, steps_in, told, upload
+from sqlalchemy import MetaData, select
 
+from sleuth.graphs.persistence.threads import Origin
+from sleuth.studio.server.state import ServerState, server_state_of
 from sleuth.tools.errors import ModelUnavailable
+from sleuth.tools.sources.web_pages.page import PageText
 
 STOPPED = {"state": "stopped", "status": "interrupted"}
 STEPS = [("retrieve", "started"), ("retrieve", "finished"), ("answer", "started"), ("answer", "finished")]
@@ -88,22 +93,6 @@ async def test_run_is_stopped_and_resumed(client: httpx.AsyncClient, oracle: Ora
     events = await told(client, thread)
     assert steps_in(events) == STEPS, "a step came twice"
     assert [name for _, name, _ in events if name != "step"] == ["stopped", "answer"]
-
-
-async def test_run_of_a_killed_process_is_interrupted_everywhere(serving: Serve, tmp_path: Path) -> None:
-    async with serving() as client:
-        await upload(client)
-        thread = await begin(client)
-        await told(client, thread)
-    with closing(sqlite3.connect(tmp_path / "home" / "runs.sqlite")) as connection, connection:
-        connection.execute("UPDATE sleuth_threads SET status = 'running'")  # as kill -9 leaves it
-    async with serving() as client:
-        lost = {"state": "interrupted", "status": "interrupted"}
-        (row,) = (await client.get("/v1/runs")).json()
-        assert lost.items() <= row.items()
-        assert lost.items() <= (await client.get(f"/v1/runs/{thread}")).json()["thread"].items()
-    (listed,) = (await sleuth("runs", "list", "--json", SLEUTH_HOME=str(tmp_path / "home"))).json()
-    assert lost.items() <= listed.items()
 
 
 @BOTH_STORES
@@ -226,3 +215,39 @@ async def test_errors_have_the_format_of_openai(client: httpx.AsyncClient) -> No
     assert (await client.get("/v1/runs/none")).json()["error"]["code"] == "unknown_name"
     assert (await client.get("/v1/nothing")).json()["error"]["type"] == "not_found_error"
     assert (await client.put("/v1/runs")).status_code == 405
+
+
+async def begin_tree(server: ServerState) -> None:
+    """Store a chat whose turn has a run, which has a run of its own; each with a page and an event."""
+    runs = server.tenants.read_only_runs("local")
+    outer = ""
+    for id, method in (("talk", "chat"), ("talk.1", "auto"), ("talk.1.1", "plain-rag")):
+        origin = Origin(parent=outer, checkpoint="", hop=1) if outer else None
+        page = PageText(id=id, name="page", text=f"A confidential text of {id}.")
+        await runs.start("A confidential question?", method, thread=id, pages=[page], origin=origin)
+        await server.log.open(id)
+        await server.log.append(id, "answer", {"text": "A confidential answer."}, key="1")
+        outer = id
+
+
+def rows_containing(server: ServerState, word: str) -> dict[str, int]:
+    """Count the rows of each table of the runs that contain a word, and all archived texts."""
+    engine, tables = server.tenants.store.engine, MetaData()
+    tables.reflect(engine)
+    with engine.connect() as connection:
+        rows = {name: connection.execute(select(table)).all() for name, table in tables.tables.items()}
+    found = {name: sum(word in str(tuple(row)) for row in each) for name, each in rows.items()}
+    return {name: count for name, count in found.items() if count} | {"texts": len(rows["sleuth_texts"])}
+
+
+@BOTH_STORES
+@pytest.mark.parametrize("path", ["/v1/runs", "/langgraph/threads"])
+async def test_deleted_chat_leaves_no_row(serving: Serve, path: str) -> None:
+    async with serving() as first, serving() as second:
+        server = server_state_of(app_of(first))
+        before = rows_containing(server, "confidential")
+        await begin_tree(server)
+        assert set(rows_containing(server, "confidential")) == {"sleuth_serve_events", "sleuth_threads", "texts"}
+        assert (await second.delete(f"{path}/talk")).status_code == 204
+        assert rows_containing(server, "confidential") == before
+        assert (await first.get("/v1/runs")).json() == []

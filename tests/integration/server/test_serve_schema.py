@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 from asgi_server import serving as listening
+from postgres_fixture import IN_POSTGRES
 from process import missing
 from serve_scene import ANNA, KEYS, Oracle, begin, opening, told, upload
 
@@ -27,7 +28,7 @@ def schemathesis() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)  # it refuses more than SQLite
+@IN_POSTGRES  # it refuses more than SQLite
 @pytest.mark.usefixtures("schemathesis")
 async def test_no_request_causes_an_internal_error(tmp_path: Path, database_url: str | None) -> None:
     settings = Settings(home=tmp_path, embedder="none", api_keys=KEYS, database_url=database_url)

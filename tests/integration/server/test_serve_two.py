@@ -8,13 +8,10 @@ from typing import Any
 
 import httpx
 import pytest
-from serve_fixture import Serve
-from serve_scene import Oracle, begin_held, told, upload
+from postgres_fixture import IN_POSTGRES
+from serve_scene import Oracle, Serve, begin_held, told, upload
 
-pytestmark = [
-    pytest.mark.postgres,
-    pytest.mark.parametrize("store", ["postgres"], indirect=True),
-]
+pytestmark = IN_POSTGRES
 
 Server = Callable[[str], AbstractAsyncContextManager[httpx.AsyncClient]]
 

@@ -1,8 +1,6 @@
 """Uploads: retried until they are ingested, or stopped; ingested files stay complete and indexed."""
 
 import asyncio
-import zipfile
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +10,8 @@ from blocking_model import CORPUS, LINES, Gated
 from full_disk import full_disk
 from hashing_embedder import HashingEmbedder
 from index_contents import held
-from serve_fixture import BOTH_STORES, Serve
-from serve_scene import ANNA, BEN, KEYS, ended, send, upload
+from postgres_fixture import IN_POSTGRES
+from serve_scene import ANNA, BEN, KEYS, Serve, ended, send, upload
 
 from sleuth.studio.server import ingestion as ingests
 from sleuth.tools.errors import EmbedderChanged, ModelUnavailable
@@ -113,8 +111,7 @@ async def test_permanent_error_ends_an_upload(serving: Serve, settings: Settings
     assert not files_in(settings)
 
 
-@pytest.mark.parametrize("store", ["postgres"], indirect=True)
-@pytest.mark.postgres
+@IN_POSTGRES
 async def test_servers_with_separate_homes_ignore_each_others_uploads(serving: Serve, tmp_path: Path) -> None:
     async with serving(embedder=Away(ModelUnavailable("They are away."))) as client:
         ingest = await send(client, {"notes.txt": "The notes."})
@@ -198,23 +195,3 @@ async def test_queued_upload_can_be_stopped(serving: Serve, gated: Gated) -> Non
         assert (await ended(client, first))["status"] == "done"
         assert {row["id"] for row in (await client.get("/v1/documents")).json()} == set(files)
         assert "first" in (await client.get("/v1/documents/one.txt")).json()["text"]
-
-
-@BOTH_STORES
-async def test_unusable_member_names_fail_alone(serving: Serve) -> None:
-    long = "".join(chr(0x4E00 + 7 * number) for number in range(1_200))  # Postgres compresses repeated ones
-    names = ["good.md", f"{long}.md", "/etc/lease.md", "../lease.md", "..\\lease.md"]
-    buffer = BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name in names:
-            archive.writestr(name, f"# Lease\n\nThe rent is {len(name)} crowns.")
-    async with serving() as client:
-        await upload(client, {"lease.md": "The rent is due in May."})
-        sent = await client.post("/v1/documents", files=[("files", ("old.zip", buffer.getvalue()))])
-        end = await ended(client, sent.json()["ingest"])
-        assert (end["status"], {each["source"] for each in end["failed"]}) == ("done", {"old.zip"})
-        assert len(end["failed"]) == 4
-        await upload(client, {"later.md": "A later upload."})
-        documents = [row["id"] for row in (await client.get("/v1/documents")).json()]
-        assert documents == ["later.md", "lease.md", "old.zip/good.md"]
-        assert await text_of(client, "lease.md") == "The rent is due in May."

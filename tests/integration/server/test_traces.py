@@ -3,15 +3,14 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
 import pytest
 from otlp_collector import Collector, collecting
 from process import SLEUTH, free_port
-from recording_proxy import Proxy, proxying
-from scripted_backend import Scripted
+from scripted_backend import Proxy, Scripted, proxying
 from serve_process import sleuth_serve
 from serve_scene import FILES, LIGHT, QUESTION, READING, upload
 
@@ -27,8 +26,8 @@ async def proxy() -> AsyncIterator[Proxy]:
 
 
 @pytest.fixture
-def collector() -> Iterator[Collector]:
-    with collecting() as running:
+async def collector() -> AsyncIterator[Collector]:
+    async with collecting() as running:
         yield running
 
 
@@ -85,17 +84,6 @@ async def test_command_exports_its_run_without_texts(
 
 
 @pytest.mark.nightly
-async def test_texts_are_exported_on_request(tmp_path: Path, environment: dict[str, str], collector: Collector) -> None:
-    await ingested(tmp_path, environment)
-    more = {"SLEUTH_TRACING": "otel", "SLEUTH_TRACE_TEXTS": "true", "OTEL_SERVICE_NAME": "mine"}
-    await sleuth(*ASK, **environment, **more)
-    assert {span.service for span in collector.spans} == {"mine"}
-    call = collector.named("chat scripted").attributes
-    assert QUESTION in call["gen_ai.input.messages"] and "Edric Gannow" in call["gen_ai.output.messages"]
-    assert collector.named("retrieval").attributes["gen_ai.retrieval.query.text"] == QUESTION
-
-
-@pytest.mark.nightly
 async def test_answer_does_not_depend_on_the_collector(tmp_path: Path, environment: dict[str, str]) -> None:
     await ingested(tmp_path, environment)
     environment["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{free_port()}"
@@ -114,11 +102,12 @@ async def asked(client: httpx.AsyncClient, **headers: str) -> None:
 
 
 @pytest.mark.nightly
-async def test_server_continues_the_trace_of_a_request(
+async def test_server_continues_a_trace_and_exports_texts_on_request(
     tmp_path: Path, environment: dict[str, str], collector: Collector, proxy: Proxy
 ) -> None:
+    environment |= {"SLEUTH_TRACING": "otel", "SLEUTH_TRACE_TEXTS": "true", "OTEL_SERVICE_NAME": "mine"}
     async with (
-        sleuth_serve(tmp_path, SLEUTH_TRACING="otel", **environment) as served,
+        sleuth_serve(tmp_path, **environment) as served,
         httpx.AsyncClient(base_url=served.url, timeout=120, trust_env=False) as client,
     ):
         await upload(client)
@@ -128,6 +117,10 @@ async def test_server_continues_the_trace_of_a_request(
     assert (request.parent, run.parent) == (CALLER, request.id)
     assert (request.attributes["http.route"], request.attributes["sleuth.owner"]) == ("/v1/runs", "local")
     assert [sent.trace for sent in proxy.calls] == [f"00-{TRACE}-{call.id}-01"]
+    assert {span.service for span in collector.spans} == {"mine"}
+    said = call.attributes
+    assert QUESTION in said["gen_ai.input.messages"] and "Edric Gannow" in said["gen_ai.output.messages"]
+    assert collector.named("retrieval").attributes["gen_ai.retrieval.query.text"] == QUESTION
 
 
 async def test_nothing_is_exported_by_default(

@@ -4,14 +4,11 @@ that of @langchain/langgraph-sdk against `sleuth serve`.
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
-from chat_scene import BACK, archive, knowing
-from dev_server import langgraph_dev
-from langgraph_scene import APPROVED, PLAIN, talking
+from chat_scene import APPROVED, BACK, PLAIN, archive, knowing, talking
 from node_fixture import run_script
-from serve_process import sleuth_serve
+from serve_process import LANGGRAPH_SERVERS
 from serve_scene import QUESTION, Oracle
 
 APPROVE = {"decisions": [{"type": "approve"}]}
@@ -26,16 +23,13 @@ TURNS = [
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("server", ["langgraph dev", "sleuth serve"])
+@pytest.mark.parametrize("server", LANGGRAPH_SERVERS)
 async def test_hook_of_langchain_react_has_a_conversation(node: str, tmp_path: Path, server: str) -> None:
     async with knowing(pause=0.05) as proxy:
         environment = {**await archive(tmp_path), "SLEUTH_MODEL_URL": proxy.url}
-        if server == "sleuth serve":
-            async with sleuth_serve(tmp_path, **environment) as served:
-                at = [f"{served.url}/langgraph", "chat"]
-                told = await asyncio.to_thread(run_script, node, "use_stream.mjs", at, TURNS)
-        else:
-            told = await asyncio.to_thread(converse, node, tmp_path, environment)
+        start, path = LANGGRAPH_SERVERS[server]
+        async with start(tmp_path, **environment) as served:
+            told = await asyncio.to_thread(run_script, node, "use_stream.mjs", [f"{served.url}{path}", "chat"], TURNS)
     hello, answered, asked_back, replied, planned, approved = told
     assert [each["error"] for each in told] == [None] * len(TURNS)
     assert len({each["thread"] for each in told}) == 1
@@ -52,12 +46,6 @@ async def test_hook_of_langchain_react_has_a_conversation(node: str, tmp_path: P
     assert "The steps to answer" in planned["messages"][-1][1]
     assert [text.split(" [1]")[0] for _, text in approved["messages"][-2:]] == [QUESTION, "Edric Gannow"]
     assert approved["page"] == [text for _, text in approved["messages"]]
-
-
-def converse(node: str, folder: Path, environment: dict[str, str]) -> list[dict[str, Any]]:
-    """Return the messages of the hook after each turn in the development server."""
-    with langgraph_dev(folder, **environment) as server:
-        return run_script(node, "use_stream.mjs", [server.url, "chat"], TURNS)
 
 
 @pytest.mark.nightly

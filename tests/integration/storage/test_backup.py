@@ -2,14 +2,18 @@
 
 import asyncio
 import json
+import os
+import signal
 import sqlite3
+import sys
 from contextlib import closing
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
-import backup_child
 import pytest
-from backup_child import Job
 from four_hops import InProcess
 from hashing_embedder import HashingEmbedder
 from preloaded import child
@@ -113,9 +117,40 @@ async def _ask_repeatedly(runs: RunService) -> None:
         await finished(runs)
 
 
+EVENTS = ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "shutil.move", "sqlite3.connect")
+"""Python's audit events of what can change a file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A backup or a restore; its process dies at the event of this number."""
+
+    kind: str
+    settings: Settings
+    file: Path
+    die_at: int | None = None
+
+
+def run(job: Job, pipe: Connection) -> None:
+    """Send the number of events at the end."""
+    seen = 0
+
+    def count(event: str, arguments: tuple[Any, ...]) -> None:
+        nonlocal seen
+        if event in EVENTS and not str(arguments[0]).endswith((".py", ".pyc", ".so", "/__pycache__")):
+            seen += 1
+            if seen == job.die_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(count)
+    work = back_up(job.settings, job.file) if job.kind == "back_up" else restore(job.settings, job.file, force=True)
+    asyncio.run(work)
+    pipe.send(seen)
+
+
 def attempt(job: Job) -> int | None:
     """Run a child; return the number of its events, or None if it was killed."""
-    with child(backup_child.run, job) as (process, pipe):
+    with child(run, job) as (process, pipe):
         try:
             return int(pipe.recv())
         except (EOFError, ConnectionResetError):

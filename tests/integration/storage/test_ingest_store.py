@@ -1,29 +1,25 @@
+import asyncio
 import json
-import os
 import random
 import re
-import subprocess
-import sys
 import time
 from hashlib import sha256
+from multiprocessing.connection import Connection
 from pathlib import Path
 
-import pytest
-from folders import CHILDREN, PYTHONPATH
 from hashing_embedder import HashingEmbedder
 from index_contents import held
+from preloaded import child
 
 from sleuth.graphs.ingestion.pipeline import IngestProgress, IngestReport, ingest
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.collection.index_set import ALL, IndexSet
-from sleuth.tools.errors import StoreBusy, UsageError
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.search.vectors.chroma_index import ChromaIndex
-from sleuth.tools.search.vectors.embedder import Embedder, NoEmbedder
+from sleuth.tools.search.vectors.embedder import Embedder, NoEmbedder, Vectors
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.storage.database import catalogue_url
-from sleuth.tools.storage.locks import hold
 
 MODES: tuple[Mode, ...] = ("keyword", "dense", "hybrid")
 
@@ -105,24 +101,27 @@ async def test_passages_lost_by_an_index_are_repaired_and_reported(settings: Set
     assert {count for count, _ in held(settings)} == {30}
 
 
-def command(home: Path, *paths: Path) -> list[str]:
-    return [sys.executable, str(CHILDREN / "ingest_child.py"), str(home), *map(str, paths)]
+class SlowEmbedder(HashingEmbedder):
+    """Takes a moment for every batch, as a model does."""
+
+    def embed_passages(self, texts: list[str]) -> Vectors:
+        time.sleep(0.1)
+        return super().embed_passages(texts)
 
 
-def environment() -> dict[str, str]:
-    return os.environ | {"PYTHONPATH": PYTHONPATH}
+def ingest_slowly(job: tuple[Settings, Path], pipe: Connection) -> None:
+    """Ingest in a child process, which sends the number of stored passages."""
+    settings, file = job
+    embedder = SlowEmbedder()
+    asyncio.run(ingest([file], settings=settings, on_progress=lambda at: pipe.send(at.stored), embedder=embedder))
 
 
 def kill_at(settings: Settings, file: Path, passages: int, pause: float) -> None:
     """Starts an ingest and kills it a moment after it has stored this many passages."""
-    process = subprocess.Popen(command(settings.home, file), env=environment(), stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    for line in process.stdout:
-        if int(line.split()[0]) >= passages:
-            break
-    time.sleep(pause)
-    process.kill()
-    process.communicate()
+    with child(ingest_slowly, (settings, file)) as (_, pipe):
+        while pipe.recv() < passages:
+            pass
+        time.sleep(pause)
 
 
 async def test_ingest_killed_anywhere_loses_and_repeats_nothing(settings: Settings, tmp_path: Path) -> None:
@@ -134,13 +133,3 @@ async def test_ingest_killed_anywhere_loses_and_repeats_nothing(settings: Settin
     wanted = {f"p{n}" for n in range(2_000)}
     assert held(settings) == [(2_000, wanted)] * 4
     assert (await run(settings, file)).unchanged == 2_000
-
-
-async def test_refused_ingest_changes_nothing(settings: Settings, tmp_path: Path) -> None:
-    async with hold(settings.home, "shared", command="sleuth ask"):
-        with pytest.raises(StoreBusy, match=r"sleuth ask.*process"):
-            await run(settings.model_copy(update={"wait": 0.0}), corpus(tmp_path / "c.jsonl", 3))
-    for _ in range(2):
-        with pytest.raises(UsageError, match="nowhere"):
-            await run(settings, tmp_path / "nowhere")
-    assert (await run(settings, corpus(tmp_path / "c.jsonl", 3))).added == 3

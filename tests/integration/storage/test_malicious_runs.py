@@ -1,26 +1,15 @@
 """Runs in Postgres whose stored values name code: nothing of it runs."""
 
-import uuid
 from pathlib import Path
 
 import malicious
 import pytest
-from four_hops import QUESTION, InProcess, Shelf
 from sqlalchemy import text
+from stored_runs import finished, open_runs, own_settings
 
-from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.history import list_checkpoints
 from sleuth.graphs.runs.pruning import prune, remove_runs
-from sleuth.graphs.runs.service import RunService, Services
-from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import StoreDamaged
-from sleuth.tools.settings import Settings
-
-
-async def finished(settings: Settings, id: str) -> None:
-    async with open_store(settings) as store:
-        runs = RunService(store, Services(model=InProcess(), retriever=Shelf()))
-        await last_answer(runs.run(await runs.start(QUESTION, "par-rag", thread=id)))
 
 
 @pytest.mark.postgres
@@ -29,13 +18,11 @@ async def finished(settings: Settings, id: str) -> None:
 async def test_postgres_rows_run_no_code_and_can_be_deleted(
     tmp_path: Path, postgres_url: str, table: str, name: str
 ) -> None:
-    marker, id = tmp_path / "ran", uuid.uuid4().hex
-    settings = Settings(home=tmp_path / "home", database_url=postgres_url, owner=uuid.uuid4().hex)
-    await finished(settings, id)
+    marker = tmp_path / "ran"
     kind, body = malicious.values(marker)[name]
-    async with open_store(settings) as store:
-        runs = RunService(store)
-        with store.engine.execution_options(sleuth_write=True).begin() as connection:
+    async with open_runs(own_settings(tmp_path, postgres_url)) as runs:
+        id, _ = await finished(runs)
+        with runs.store.engine.execution_options(sleuth_write=True).begin() as connection:
             change = text(f"UPDATE {table} SET type = :kind, blob = :body WHERE thread_id = :id")
             assert connection.execute(change, {"kind": kind, "body": body, "id": id}).rowcount
         with pytest.raises(StoreDamaged):

@@ -5,7 +5,6 @@ from uuid import uuid4
 import pytest
 from entries import entry
 
-from sleuth.tools.errors import StoreError
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue, Stored
 from sleuth.tools.storage.database import catalogue_url
@@ -54,8 +53,3 @@ def test_reader_with_parallel_writers_misses_no_change(catalogue: Catalogue) -> 
                 seq = change.seq
     assert seen == catalogue.passage_ids()
     assert len(seen) == 40
-
-
-def test_server_that_is_down_is_explained() -> None:
-    with pytest.raises(StoreError, match="cannot be written"):
-        Catalogue("postgresql+psycopg://nobody@127.0.0.1:1/none", owner="local", collection="default")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from four_hops import QUESTION, InProcess
+from postgres_fixture import BOTH_STORES
 from sqlalchemy import text
 from stored_runs import assert_has_texts, finished, interrupt, open_runs, own_settings, services
 
@@ -19,6 +20,8 @@ from sleuth.graphs.runs.pruning import PruneReport, prune
 from sleuth.graphs.runs.service import RunService, checkpoint_id_of
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import UnknownName
+
+pytestmark = BOTH_STORES
 
 
 @pytest.fixture

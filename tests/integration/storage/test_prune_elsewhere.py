@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from copy import copy
 from dataclasses import replace
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from four_hops import QUESTION, InProcess
-from postgres_fixture import database
+from postgres_fixture import IN_POSTGRES
 from stored_runs import assert_has_texts, finished, interrupt, open_runs, own_settings, services
 
 from sleuth.graphs.runs.pruning import prune
@@ -19,7 +19,7 @@ from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import ThreadBusy, UnknownName
 from sleuth.tools.settings import Settings
 
-pytestmark = pytest.mark.postgres
+pytestmark = IN_POSTGRES
 
 Deed = Callable[[], Awaitable[object]]
 
@@ -42,9 +42,8 @@ def meanwhile(runs: RunService, deed: Deed, *, after: str | None = None) -> RunS
 
 
 @pytest.fixture
-def shared(tmp_path: Path, postgres_url: str) -> Iterator[Settings]:
-    with database(postgres_url) as url:
-        yield own_settings(tmp_path, url)
+def shared(tmp_path: Path, database_url: str) -> Settings:
+    return own_settings(tmp_path, database_url)
 
 
 @pytest.fixture
@@ -61,13 +60,6 @@ async def there(shared: Settings, tmp_path: Path) -> AsyncIterator[RunService]:
         yield runs
 
 
-async def interrupted(runs: RunService) -> str:
-    """A run that has kept a prompt which no checkpoint names yet."""
-    id = await runs.start(f"{QUESTION} {uuid.uuid4().hex}", "par-rag")
-    await interrupt(runs, id, InProcess(hold_at=1))
-    return id
-
-
 async def test_run_started_during_prune_keeps_its_texts(here: RunService, there: RunService) -> None:
     begun = []
 
@@ -79,7 +71,8 @@ async def test_run_started_during_prune_keeps_its_texts(here: RunService, there:
 
 
 async def test_run_resumed_during_prune_keeps_its_texts(here: RunService, there: RunService) -> None:
-    id = await interrupted(there)
+    id = await there.start(f"{QUESTION} {uuid.uuid4().hex}", "par-rag")
+    await interrupt(there, id, InProcess(hold_at=1))  # it has kept a prompt which no checkpoint names yet
     await prune(meanwhile(here, lambda: last_answer(there.run(id)), after=id), older_than=None, keep_last=1)
     await assert_has_texts(there, id)
 

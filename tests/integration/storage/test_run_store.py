@@ -1,25 +1,32 @@
 """Runs in SQLite and in Postgres: started, run, resumed, looked at, forked, leased."""
 
 import asyncio
-import multiprocessing
+import json
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
-from four_hops import QUESTION, InProcess
+from four_hops import QUESTION, InProcess, Shelf
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from postgres_fixture import BOTH_STORES
+from preloaded import child
+from scripted_model import Replying
 from stored_runs import finished, interrupt, open_runs, own_settings, services
 
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.persistence.tables import LONGEST_NAME
-from sleuth.graphs.runs.history import list_checkpoints
-from sleuth.graphs.runs.service import RunService
+from sleuth.graphs.runs.history import export_run, list_checkpoints
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import RunError, ThreadBusy, UnknownName
 from sleuth.tools.settings import Settings
+
+pytestmark = BOTH_STORES
 
 
 def without_place(answer: Answer) -> Answer:
@@ -72,17 +79,10 @@ async def test_cancelled_run_resumes_from_its_last_checkpoint(runs: RunService, 
 
 async def test_two_processes_never_run_one_thread(runs: RunService, stored: Settings) -> None:
     id = await runs.start(QUESTION, "par-rag")
-    method = multiprocessing.get_context("forkserver")
-    here, there = method.Pipe()
-    other = method.Process(target=run_and_stay, args=(stored, id, there))
-    other.start()
-    try:
-        assert await asyncio.to_thread(here.poll, 60)
+    with child(run_and_stay, (stored, id)) as (_, pipe):
+        assert await asyncio.to_thread(pipe.poll, 60)
         with pytest.raises(ThreadBusy, match=f"Thread {id} is being run by "):
             await last_answer(runs.run(id))
-    finally:
-        other.kill()
-        await asyncio.to_thread(other.join)
     assert (await freed(runs, id)).status == "answered"
 
 
@@ -106,17 +106,18 @@ async def freed(runs: RunService, id: str) -> Answer:
     raise AssertionError("the lease of a killed process stays")
 
 
-def run_and_stay(settings: Settings, id: str, pipe: Connection) -> None:
-    asyncio.run(_run_and_stay(settings, id, pipe))
+def run_and_stay(job: tuple[Settings, str], pipe: Connection) -> None:
+    settings, id = job
 
+    async def run() -> None:
+        model = InProcess(hold_at=1)
+        async with open_store(settings) as store:
+            running = asyncio.create_task(last_answer(RunService(store, services(model)).run(id)))
+            await model.holding.wait()
+            pipe.send("held")
+            await running
 
-async def _run_and_stay(settings: Settings, id: str, pipe: Connection) -> None:
-    model = InProcess(hold_at=1)
-    async with open_store(settings) as store:
-        running = asyncio.create_task(last_answer(RunService(store, services(model)).run(id)))
-        await model.holding.wait()
-        pipe.send("held")
-        await running
+    asyncio.run(run())
 
 
 async def test_run_with_longest_name_has_subruns(runs: RunService) -> None:
@@ -127,3 +128,42 @@ async def test_run_with_longest_name_has_subruns(runs: RunService) -> None:
     assert hops
     assert all(len(hop.id) <= LONGEST_NAME and hop.part_of == name for hop in hops)
     assert len({hop.id for hop in hops}) == len(hops)
+
+
+ODD = "\x00the fair of\ud800 Brindlecote"
+
+
+@pytest.mark.parametrize(
+    ("method", "reply"),
+    [("search-trained", f"<answer>{ODD}</answer>"), ("closed-book", json.dumps({"answer": ODD, "known": True}))],
+    ids=["text", "JSON"],
+)
+async def test_reply_with_odd_letters_is_stored_and_read(
+    tmp_path: Path, database_url: str | None, method: str, reply: str
+) -> None:
+    settings = Settings(home=tmp_path / "home", database_url=database_url, owner=uuid.uuid4().hex)
+    async with open_store(settings) as store:
+        runs = RunService(store, Services(model=Replying(lambda _: reply), retriever=Shelf()))
+        id = await runs.start(QUESTION, method)
+        answer = await last_answer(runs.run(id))
+        assert answer.text == "the fair of\ufffd Brindlecote"
+        assert await runs.answer(id) == answer
+        kept = json.dumps(await export_run(runs, id), ensure_ascii=False, default=str).encode()
+    assert b"Brindlecote" in kept
+    assert b"\\u0000" not in kept
+
+
+async def test_run_savers_conform(tmp_path: Path, database_url: str | None) -> None:
+    """LangGraph's own suite."""
+    conformance = pytest.importorskip(
+        "langgraph.checkpoint.conformance", reason="run `make setup`: the suite is new in it"
+    )
+
+    @conformance.checkpointer_test(name=f"runs {uuid4().hex}")
+    async def saver() -> AsyncGenerator[BaseCheckpointSaver[str]]:
+        settings = Settings(home=tmp_path / uuid4().hex, database_url=database_url)
+        async with open_store(settings) as store:
+            yield store.saver
+
+    report = await conformance.validate(saver)
+    assert report.passed_all_base(), report.to_dict()

@@ -3,13 +3,13 @@
 import json
 import os
 import signal
-import subprocess
-import sys
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import pytest
-from folders import CHILDREN
+from preloaded import child
 from tiny_model import write_tiny_model
 
 from sleuth.studio.model_server.adapter import merge
@@ -32,11 +32,25 @@ def weights(tuning: Tuning) -> dict[str, Any]:
     return {name: each.tolist() for name, each in tuning.model.named_parameters() if each.requires_grad}
 
 
+class Deadly(list[Sequence[Sequence[Row]]]):
+    """Steps of which the seventh is never taken."""
+
+    def __getitem__(self, at: Any) -> Any:
+        if at == 7:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__getitem__(at)
+
+
+def learn_until_killed(job: tuple[Path, Path], _pipe: Connection) -> None:
+    base, file = job
+    learn(Tuning(base, PLAN), Deadly(PLAN.steps(ROWS)), file, KEY)
+
+
 def test_killed_training_resumes_to_the_same_result(base: Path, tmp_path: Path) -> None:
     file = tmp_path / "checkpoint.pt"
-    child = [sys.executable, str(CHILDREN / "tuning_child.py"), str(base), str(file), "7"]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    assert subprocess.run(child, env=environment, check=False).returncode == -signal.SIGKILL
+    with child(learn_until_killed, (base, file)) as (process, _):
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
     resumed, whole = Tuning(base, PLAN), Tuning(base, PLAN)
     after_six = resumed.load(file, KEY)
     assert (after_six.step, len(after_six.losses)) == (6, 6)

@@ -1,32 +1,50 @@
-"""agent-chat-ui in Chromium, against LangGraph's development server and `sleuth serve`.
+"""agent-chat-ui in Chromium, served by Next.js, against LangGraph's development server and `sleuth serve`.
 
-SLEUTH_PICTURES=FOLDER also saves pictures.
+SLEUTH_AGENT_CHAT_UI names its folder after `pnpm install --frozen-lockfile` and `next build`, which take some minutes.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from agent_chat_ui import agent_chat_ui, chat_page
-from chat_scene import archive, knowing
-from dev_server import langgraph_dev
-from langgraph_scene import APPROVED, PLAIN, said
+from chat_scene import APPROVED, PLAIN, archive, knowing, said
 from langgraph_sdk import get_client
-from page_use import picture
 from playwright.async_api import Page, expect
-from serve_process import sleuth_serve
+from process import answers, free_port, program, running
+from serve_process import LANGGRAPH_SERVERS
 from serve_scene import QUESTION
-
-__all__ = ["agent_chat_ui"]
 
 PAUSE = 0.25
 """Seconds before each word of a reply, so that a test sees the beginning of an answer."""
 
 BEGINS = "[...document.querySelectorAll('p')].some((line) => line.textContent.trim() === 'Edric')"
+
+
+@pytest.fixture(scope="session")
+def agent_chat_ui() -> Path:
+    """Return the folder of the built page; skips unless SLEUTH_AGENT_CHAT_UI is set, also in CI: the build is long."""
+    built = Path(os.environ.get("SLEUTH_AGENT_CHAT_UI", "nowhere"))
+    if not (built / ".next" / "BUILD_ID").is_file():
+        pytest.skip("SLEUTH_AGENT_CHAT_UI names no folder with a built agent-chat-ui")
+    program("node is not installed: apt-get install nodejs", "node")
+    return built
+
+
+@contextmanager
+def chat_page(built: Path, log: Path, *, api: str) -> Iterator[str]:
+    """Serve the page, whose proxy at /api sends requests to `api`; yield its URL."""
+    port = free_port()
+    command = ["node", "node_modules/next/dist/bin/next", "start", "--port", str(port)]
+    environment = os.environ | {"LANGGRAPH_API_URL": api, "LANGSMITH_API_KEY": "", "NEXT_TELEMETRY_DISABLED": "1"}
+    url = f"http://localhost:{port}"
+    with running(command, log, is_up=partial(answers, url), folder=built, environment=environment):
+        yield url
 
 
 @dataclass(frozen=True)
@@ -49,20 +67,14 @@ class Chat:
             await client.runs.wait(query["threadId"], "chat", input=said("Hello!"), context=settings)
         await tab.goto(f"{self.page}/?{urlencode(query)}")
 
-    async def picture(self, tab: Page, name: str) -> None:
-        await picture(tab, f"agent-chat-ui-{self.name.replace(' ', '-')}-{name}")
-
 
 @asynccontextmanager
 async def chatting(name: str, built: Path, folder: Path) -> AsyncIterator[Chat]:
     async with knowing(pause=PAUSE) as proxy:
         environment = {**await archive(folder), "SLEUTH_MODEL_URL": proxy.url}
-        if name == "langgraph dev":
-            with langgraph_dev(folder, **environment) as dev, chat_page(built, folder / "ui.log", api=dev.url) as page:
-                yield Chat(name, dev.url, page)
-            return
-        async with sleuth_serve(folder, **environment) as served:
-            api = f"{served.url}/langgraph"
+        start, path = LANGGRAPH_SERVERS[name]
+        async with start(folder, **environment) as served:
+            api = f"{served.url}{path}"
             with chat_page(built, folder / "ui.log", api=api) as page:
                 yield Chat(name, api, page)
 
@@ -73,7 +85,7 @@ async def send(tab: Page, text: str) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("server", ["langgraph dev", "sleuth serve"])
+@pytest.mark.parametrize("server", LANGGRAPH_SERVERS)
 async def test_agent_chat_ui_streams_cites_branches_and_approves(
     agent_chat_ui: Path, page: Page, tmp_path: Path, server: str
 ) -> None:
@@ -81,11 +93,9 @@ async def test_agent_chat_ui_streams_cites_branches_and_approves(
         await chat.open(page, PLAIN)
         await send(page, QUESTION)
         await page.wait_for_function(BEGINS)
-        await chat.picture(page, "streams")
         await expect(page.get_by_text("Edric Gannow [1]")).to_be_visible()
         await expect(page.get_by_text("[1] The Pellowrig Light: “built by Edric Gannow”")).to_be_visible()
         await expect(page.get_by_role("button", name="Send")).to_be_visible()
-        await chat.picture(page, "cites")
 
         asked = page.get_by_text(QUESTION, exact=True)
         await asked.hover()
@@ -96,7 +106,6 @@ async def test_agent_chat_ui_streams_cites_branches_and_approves(
         await expect(page.get_by_text("Hello! What would you like to know?").last).to_be_visible()
         await page.get_by_text("Hello!", exact=True).last.hover()
         await expect(page.get_by_text("2 / 2").first).to_be_visible()
-        await chat.picture(page, "branches")
         await page.get_by_text("2 / 2").first.locator("xpath=preceding-sibling::button").click()
         await expect(asked).to_be_visible()
         await expect(page.get_by_text("Edric Gannow [1]")).to_be_visible()
@@ -105,8 +114,6 @@ async def test_agent_chat_ui_streams_cites_branches_and_approves(
         await send(page, QUESTION)
         await expect(page.get_by_text("The steps to answer").first).to_be_visible()
         await expect(page.get_by_role("button", name="Approve")).to_be_visible()
-        await chat.picture(page, "plan")
         await page.get_by_role("button", name="Approve").click()
         await expect(page.get_by_text("Edric Gannow [1]")).to_be_visible()
         await expect(page.get_by_text("The steps to answer")).to_have_count(0)
-        await chat.picture(page, "approved")

@@ -9,8 +9,20 @@ from pathlib import Path
 import httpx
 import pytest
 from page_fixture import Site
-from page_scene import DOCUMENTS, QUESTION, QUOTE, Teller
-from page_use import ask, ask_and_wait, drop_documents, expect_status, faults, open_methods, open_tab, picture
+from page_use import (
+    DOCUMENTS,
+    QUESTION,
+    QUOTE,
+    Teller,
+    ask,
+    ask_and_wait,
+    drop_documents,
+    expect_status,
+    faults,
+    open_methods,
+    open_tab,
+    picture,
+)
 from playwright.async_api import Page, Route, expect
 
 from sleuth.tools.errors import ModelUnavailable

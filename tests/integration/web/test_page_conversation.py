@@ -6,8 +6,17 @@ import httpx
 import pytest
 from blocking_model import CORPUS, Gated
 from page_fixture import Site
-from page_scene import FOLLOW_UP, QUESTION
-from page_use import ask_and_wait, choose_method, drop_documents, expect_status, faults, open_tab, picture
+from page_use import (
+    FOLLOW_UP,
+    QUESTION,
+    ask_and_wait,
+    choose_method,
+    drop_documents,
+    expect_status,
+    faults,
+    open_tab,
+    picture,
+)
 from playwright.async_api import Page, expect
 
 

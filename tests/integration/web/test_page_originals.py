@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 from page_fixture import Site
-from page_scene import DOCUMENTS, QUOTE
-from page_use import ask, expect_status, faults, picture
+from page_use import DOCUMENTS, QUOTE, ask, expect_status, faults, picture
 from playwright.async_api import Page, expect
 from reportlab.lib.styles import getSampleStyleSheet
 from reportlab.platypus import PageBreak, Paragraph, SimpleDocTemplate

@@ -5,8 +5,7 @@ import re
 import pytest
 from asgi_server import serving
 from page_fixture import MODELS, Site
-from page_scene import QUESTION, Teller
-from page_use import ask_and_wait, drop_documents, expect_status, faults, open_methods
+from page_use import QUESTION, Teller, ask_and_wait, drop_documents, expect_status, faults, open_methods
 from playwright.async_api import Page, expect
 
 

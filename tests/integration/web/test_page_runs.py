@@ -9,8 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from page_fixture import Site
-from page_scene import FOLLOW_UP, QUESTION
-from page_use import drop_documents, faults, picture
+from page_use import FOLLOW_UP, QUESTION, drop_documents, faults, picture
 from playwright.async_api import Page, expect
 
 ROWS = ".run-table tbody tr"

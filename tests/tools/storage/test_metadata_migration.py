@@ -1,4 +1,4 @@
-"""A catalogue of an older release; `test_golden_home` migrates one of the first."""
+"""A catalogue of an older release; `test_golden` migrates one of the first."""
 
 import sqlite3
 from contextlib import closing

@@ -3,7 +3,6 @@
 import asyncio
 import importlib
 import json
-import multiprocessing
 import os
 import sys
 from collections.abc import Sequence
@@ -12,13 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from sleuth.studio.cli import app as cli
-
-_server = multiprocessing.get_context("forkserver")
-_commands = {f"sleuth.studio.cli.commands.{where.partition('.')[0]}" for where, _ in cli.COMMANDS.values()}
-_server.set_forkserver_preload(
-    [*_commands, "sleuth.studio.cli.app", "chromadb", "tantivy", "httpx2", "langgraph.checkpoint.postgres.aio"]
-)
+from preloaded import FORKS
 
 
 @dataclass(frozen=True)
@@ -60,7 +53,7 @@ def _hide(names: Sequence[str]) -> None:
     sys.meta_path[:] = finders  # type: ignore[assignment]  # as much of a finder as imports ask for
 
 
-def _main(arguments: list[str], environment: dict[str, str], folder: str, without: Sequence[str]) -> None:
+def _main(arguments: Sequence[str], environment: dict[str, str], folder: str, without: Sequence[str]) -> None:
     os.environ.update(environment)
     if without:
         _hide(without)
@@ -68,12 +61,12 @@ def _main(arguments: list[str], environment: dict[str, str], folder: str, withou
         with (Path(folder) / name).open("wb") as file:
             os.dup2(file.fileno(), number)
     sys.argv = ["sleuth", *arguments]
-    importlib.import_module(cli.__name__).main()
+    importlib.import_module("sleuth.studio.cli.app").main()
 
 
-def _run(arguments: list[str], environment: dict[str, str], without: Sequence[str]) -> Done:
+def _run(arguments: Sequence[str], environment: dict[str, str], without: Sequence[str]) -> Done:
     with TemporaryDirectory() as folder:
-        process = _server.Process(target=_main, args=(arguments, environment, folder, without))
+        process = FORKS.Process(target=_main, args=(arguments, environment, folder, without))
         process.start()
         process.join(120)
         assert process.exitcode is not None, f"sleuth {arguments} does not end"
@@ -83,4 +76,4 @@ def _run(arguments: list[str], environment: dict[str, str], without: Sequence[st
 
 async def sleuth(*arguments: str, without: Sequence[str] = (), **environment: str) -> Done:
     """`sleuth ARGUMENTS` with these variables set, `without` some packages."""
-    return await asyncio.to_thread(_run, list(arguments), environment, without)
+    return await asyncio.to_thread(_run, arguments, environment, without)

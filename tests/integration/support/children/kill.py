@@ -1,14 +1,14 @@
-"""Run questions in child processes, kill them, and compare the answers and requests of the resumed runs."""
+"""Run questions in child processes, and kill them."""
 
 import asyncio
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
 import run_child
 from preloaded import child
-from recording_proxy import Proxy
 from run_child import Job
 from sqlalchemy import bindparam, text
 
@@ -27,18 +27,8 @@ class Ended:
 
     answer: dict[str, Any] | None
     commits: int = 0
-    checkpoints: tuple[int, ...] = ()
+    checkpoints: Sequence[int] = ()
     seconds: float = 0.0
-
-
-@dataclass
-class Tally:
-    """Counts of a sweep: kills of a running child, late kills, repeated calls and their maximum."""
-
-    kills: int = 0
-    repeated: int = 0
-    most_repeated: int = 0
-    late: int = 0
 
 
 def _receive(pipe: Connection) -> Any:
@@ -90,33 +80,3 @@ def essence(answer: dict[str, Any] | None) -> dict[str, Any]:
     nodes = {name: node["calls"] for name, node in answer["cost"]["nodes"].items()}
     kept = ("method", "question", "status", "text", "citations", "notes", "warnings")
     return {name: answer[name] for name in kept} | {"cost": cost, "nodes": nodes}
-
-
-async def kill_and_resume(
-    job: Job, proxy: Proxy, expected: dict[str, Any], tally: Tally, *, kill_after: float | None = None
-) -> Ended:
-    """Kill one run, resume it in a new process, and check its answer and repeated requests.
-
-    Gives what became of the run that was to be killed: an answer, if the kill came too late.
-    """
-    start = len(proxy.calls)
-    killed = await run(job, kill_after=kill_after)
-    await proxy.settle()
-    if killed.answer is not None:
-        tally.late += 1
-        assert essence(killed.answer) == expected
-        return killed
-    before = set(proxy.ids(start))
-    done = committed(job.settings, before)
-    middle = len(proxy.calls)
-    resumed = await run(replace(job, die_after=None))
-    found = essence(resumed.answer)
-    assert found == expected, f"another answer after a resume: {found} instead of {expected}"
-    after = proxy.ids(middle)
-    assert not done & set(after), "a call that had completed was sent again"
-    assert len(after) == len(set(after)), f"a call was sent twice by one process: {after}"
-    repeated = len(before & set(after))
-    tally.kills += 1
-    tally.repeated += repeated
-    tally.most_repeated = max(tally.most_repeated, repeated)
-    return killed

@@ -6,10 +6,13 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
+from sleuth.studio.cli.app import COMMANDS
+
 FORKS = multiprocessing.get_context("forkserver")
+_commands = {f"sleuth.studio.cli.commands.{where.partition('.')[0]}" for where, _ in COMMANDS.values()}
 # What is imported here, a child need not import. (The other modules of this folder are not on the fork server's path.)
 FORKS.set_forkserver_preload(
-    ["sleuth.studio.client.sleuth", "chromadb", "tantivy", "httpx2", "langgraph.checkpoint.postgres.aio"]
+    [*_commands, "sleuth.studio.cli.app", "chromadb", "tantivy", "httpx2", "langgraph.checkpoint.postgres.aio"]
 )
 
 

@@ -3,22 +3,19 @@
 import asyncio
 import os
 import signal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
 from hashing_embedder import HashingEmbedder
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 from langgraph.types import Command
 
 import sleuth
 from sleuth.agents.llm.client import LLMClient
-from sleuth.graphs.persistence.postgres_checkpoints import PostgresCheckpoints
-from sleuth.graphs.persistence.sqlite_checkpoints import SqliteCheckpoints
-from sleuth.graphs.persistence.store import Store, open_store
+from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import Sleuth, last_answer
 from sleuth.tools.collection.collection import Collection
@@ -67,48 +64,26 @@ class Own:
         await self._store.put(found, version=f"{self._thread} {version}")
 
 
-class _Counting:
-    """Counts what the saver in front of it has committed, checkpoints and task writes."""
+class Commits:
+    """Counts what a saver commits, checkpoints and task writes; the process dies at the one of this number."""
 
-    commits = 0
-    checkpoints: tuple[int, ...] = ()
-    die_after: int | None = None
+    def __init__(self, saver: Any, die_at: int | None) -> None:
+        self.number, self.checkpoints = 0, list[int]()
+        self._die_at = die_at
+        for name in ("aput", "aput_writes"):
+            setattr(saver, name, self._counted(getattr(saver, name), is_checkpoint=name == "aput"))
 
-    def committed(self) -> None:
-        self.commits += 1
-        if self.commits == self.die_after:
-            os.kill(os.getpid(), signal.SIGKILL)
+    def _counted(self, write: Callable[..., Awaitable[Any]], *, is_checkpoint: bool) -> Callable[..., Awaitable[Any]]:
+        async def committed(*given: Any, **named: Any) -> Any:
+            made = await write(*given, **named)
+            self.number += 1
+            if is_checkpoint:
+                self.checkpoints.append(self.number)
+            if self.number == self._die_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return made
 
-    async def aput(
-        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: dict[str, Any]
-    ) -> RunnableConfig:
-        made: RunnableConfig = await super().aput(config, checkpoint, metadata, new_versions)  # type: ignore[misc]
-        self.checkpoints += (self.commits + 1,)
-        self.committed()
-        return made
-
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        await super().aput_writes(config, writes, task_id, task_path)  # type: ignore[misc]
-        self.committed()
-
-
-class CountingSqlite(_Counting, SqliteCheckpoints): ...
-
-
-class CountingPostgres(_Counting, PostgresCheckpoints): ...
-
-
-def _counting(store: Store, die_after: int | None) -> CountingSqlite | CountingPostgres:
-    saver: Any = store.saver
-    counting: CountingSqlite | CountingPostgres
-    if isinstance(saver, SqliteCheckpoints):
-        counting = CountingSqlite(saver.conn, saver._thread, saver.serde)
-    else:
-        counting = CountingPostgres(saver.conn, serde=saver.serde)
-    counting.die_after = die_after
-    return counting
+        return committed
 
 
 def run(job: Job, pipe: Connection) -> None:
@@ -122,13 +97,13 @@ async def _run(job: Job, pipe: Connection) -> None:
         await stack.enter_async_context(hold(job.settings.home, "shared", command="a test"))
         library = await stack.enter_async_context(await Collection.open(job.settings, embedder=HashingEmbedder()))
         store = await stack.enter_async_context(open_store(job.settings))
-        saver = _counting(store, job.die_after)
+        commits = Commits(store.saver, job.die_after)
         triples = Own(library.triples(model=model.name_of("extractor")), job.thread)
         services = Services(model=model, retriever=library, embedder=library.embedder, triples=triples)
-        runs = RunService(replace(store, saver=saver), services)
+        runs = RunService(store, services)
         ask = _converse if job.method == "chat" else _ask
         answer = await ask(job, Sleuth(runs=runs, collection=library, settings=job.settings), pipe)
-        pipe.send({"answer": answer, "commits": saver.commits, "checkpoints": saver.checkpoints})
+        pipe.send({"answer": answer, "commits": commits.number, "checkpoints": commits.checkpoints})
 
 
 async def _ask(job: Job, app: Sleuth, pipe: Connection) -> dict[str, Any]:

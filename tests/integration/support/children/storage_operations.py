@@ -6,18 +6,17 @@ import os
 import signal
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, closing, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-import later_release
 from entries import entry
 from four_hops import QUESTION, InProcess, Shelf
 from hashing_embedder import HashingEmbedder
 from preloaded import child
-from sqlalchemy import inspect
+from sqlalchemy import URL, inspect, select
 
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import open_store, runs_url
@@ -29,9 +28,61 @@ from sleuth.tools.errors import SleuthError
 from sleuth.tools.search.index import IndexName
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.settings import Settings
+from sleuth.tools.storage import schema
 from sleuth.tools.storage.catalogue import Entry
-from sleuth.tools.storage.database import open_engine
+from sleuth.tools.storage.database import open_engine, transaction
 from sleuth.tools.storage.locks import hold
+
+# Releases still to come: each changes the catalogue's tables in several statements.
+_PRESENT, _MIGRATIONS = schema.SCHEMA_VERSION, dict(schema.MIGRATIONS)
+_ON_THE_WAY = ("sleuth_moved", "sleuth_numbers")
+"""Tables that are there only while a store is migrated."""
+
+
+def become(release: int) -> None:
+    """From here on this process opens catalogues as that release does; 0 is the present one."""
+    schema.SCHEMA_VERSION = _PRESENT + release
+    schema.MIGRATIONS = _MIGRATIONS | {_PRESENT + n: _steps(n) for n in range(release)}
+
+
+@contextmanager
+def being(release: int) -> Iterator[None]:
+    """The same, for a while."""
+    become(release)
+    try:
+        yield
+    finally:
+        become(0)
+
+
+def release_of(url: str | URL) -> int:
+    """The release that a catalogue is of; fails where it is only half of it."""
+    engine = open_engine(url)
+    with transaction(engine, write=True) as connection:  # waits until the database has rolled back what was killed
+        found = connection.scalar(select(schema.meta.c.value).where(schema.meta.c.key == "schema_version"))
+        columns = {column["name"] for column in inspect(connection).get_columns("sleuth_documents")}
+        tables = inspect(connection).get_table_names()
+    engine.dispose()
+    release = int(found or 0) - _PRESENT
+    assert {name for name in columns if name.startswith("letters_")} == {f"letters_{n}" for n in range(release)}
+    assert not set(tables) & set(_ON_THE_WAY)
+    return release
+
+
+def _steps(release: int) -> tuple[str, ...]:
+    """Moves all passages out and in again, and adds a column; the numbers are for it to take a while."""
+    return (
+        f"ALTER TABLE sleuth_documents ADD COLUMN letters_{release} INTEGER",
+        "CREATE TABLE sleuth_moved AS SELECT * FROM sleuth_passages",
+        "DELETE FROM sleuth_passages",
+        "CREATE TABLE sleuth_numbers AS WITH RECURSIVE numbers (n) AS "
+        "(SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 200000) SELECT n FROM numbers",
+        "INSERT INTO sleuth_passages SELECT * FROM sleuth_moved",
+        "DROP TABLE sleuth_numbers",
+        f"UPDATE sleuth_documents SET letters_{release} = length(text)",
+        "DROP TABLE sleuth_moved",
+    )
+
 
 SECONDS = 300.0
 """Longest wait for a child."""
@@ -70,15 +121,19 @@ def run(operation: Operation, pipe: Connection) -> None:
 
 
 async def _run(operation: Operation, pipe: Connection) -> None:
-    later_release.become(operation.release)
+    become(operation.release)
     pipe.send("running")
     await OPERATIONS[operation.kind](operation, pipe.send)
     pipe.send("done")
 
 
-async def _open(stack: AsyncExitStack, operation: Operation) -> Collection:
-    await stack.enter_async_context(hold(operation.settings.home, "exclusive", command="a test"))
-    return await stack.enter_async_context(await Collection.open(operation.settings, embedder=HashingEmbedder()))
+@asynccontextmanager
+async def opened(operation: Operation) -> AsyncIterator[Collection]:
+    async with (
+        hold(operation.settings.home, "exclusive", command="a test"),
+        await Collection.open(operation.settings, embedder=HashingEmbedder()) as library,
+    ):
+        yield library
 
 
 def document(name: str, texts: tuple[str, ...]) -> Entry:
@@ -88,8 +143,7 @@ def document(name: str, texts: tuple[str, ...]) -> Entry:
 
 async def put(operation: Operation, report: Report) -> None:
     """Store documents one after the other, then update the indexes."""
-    async with AsyncExitStack() as stack:
-        library = await _open(stack, operation)
+    async with opened(operation) as library:
         for name, texts in operation.texts.items():
             await library.put([document(name, texts)])
             report(name)
@@ -106,8 +160,7 @@ async def read(operation: Operation, report: Report) -> None:
 
 async def delete(operation: Operation, report: Report) -> None:
     """Delete documents one after the other."""
-    async with AsyncExitStack() as stack:
-        library = await _open(stack, operation)
+    async with opened(operation) as library:
         for name in operation.names:
             await library.delete([name])
             report(name)
@@ -116,8 +169,7 @@ async def delete(operation: Operation, report: Report) -> None:
 async def rebuild(operation: Operation, report: Report) -> None:
     """Rebuild all indexes, as after a release with another index version."""
     _age_graph(operation.settings)
-    async with AsyncExitStack() as stack:
-        library = await _open(stack, operation)
+    async with opened(operation) as library:
         await library.rebuild(on_indexed=operation.on_indexed)
 
 
@@ -126,9 +178,7 @@ async def migrate(operation: Operation, report: Report) -> None:
     _age_graph(operation.settings)
     _age_runs(operation.settings)
     report("running")
-    async with AsyncExitStack() as stack:
-        library = await _open(stack, operation)
-        await stack.enter_async_context(open_store(operation.settings))
+    async with opened(operation) as library, open_store(operation.settings):
         await library.catch_up()
 
 
@@ -184,8 +234,7 @@ async def look(operation: Operation, report: Report) -> None:
     (text,), *_ = operation.texts.values()
     for mode in MODES:
         try:
-            async with AsyncExitStack() as stack:
-                library = await _open(stack, operation)
+            async with opened(operation) as library:
                 hits = await library.search(Query(text=text, k=1, mode=mode))
                 report(json.dumps([mode, [hit.passage.document_id for hit in hits], ""]))
         except SleuthError as error:

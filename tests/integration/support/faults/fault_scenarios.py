@@ -1,10 +1,8 @@
-"""Questions that drive each method through all its nodes, with the replies of a model.
+"""Questions that drive methods through all their nodes, with the replies of a model.
 
-CRP-RAG: samples, two of them fused, four nodes side by side of which one lacks its knowledge, two paths that contradict
-each other. RetroRAG: three rounds, an answer that states nothing, one that the second contradicts, inferences, evidence
-that leaves and inferences that leave with it. RAS: three sub-queries, passages read by an earlier run and new ones.
-auto: plain RAG, then PAR-RAG in a thread of its own. chat: a follow-up whose plan is approved, then PAR-RAG likewise.
-IRCoT: five sentences. agent: five searches, one of them again. Each has a reply that must be repaired.
+Each stores in another way. PAR-RAG: parallel steps, one of which is opened again. CRP-RAG: equal prompts that differ in
+their seed, and four nodes side by side. RAS: triples that an earlier run has stored, and new ones. auto: a run in a
+thread of its own. chat: an interrupt, then PAR-RAG likewise. Each has a reply that must be repaired.
 """
 
 from dataclasses import dataclass, field, replace
@@ -21,14 +19,15 @@ BROKEN = '{"answer": "broken'
 class Trial:
     """A question for a method with its settings, and the expected events without interruption.
 
-    `widest`: the most calls side by side. `before`: asked by another run first, whose triples are kept. `scripted`: the
-    prompts that the script answers where all others go to a real model.
+    `prompts`: those that are asked, separated by spaces. `widest`: the most calls side by side. `before`: asked by
+    another run first, whose triples are kept. `scripted`: the prompts that the script answers where all others go to a
+    real model.
     """
 
     method: str
     script: Script
     widest: int
-    prompts: frozenset[str]
+    prompts: str
     question: str = QUESTION
     values: dict[str, Any] = field(default_factory=dict)
     before: str = ""
@@ -39,12 +38,7 @@ PAR = Trial(
     method="par-rag",
     script=four_hops.four_hops,
     widest=2,
-    prompts=frozenset(
-        {
-            *("planner/plan", "drafter/draft", "drafter/conclude"),
-            *("reviewer/review", "refiner/refine", "answerer/answer"),
-        }
-    ),
+    prompts="planner/plan drafter/draft drafter/conclude reviewer/review refiner/refine answerer/answer",
 )
 
 
@@ -83,74 +77,8 @@ CRP = Trial(
     script=several_ways,
     values={"samples": 3, "top_k": 3},
     widest=6,
-    prompts=frozenset(
-        {
-            *("expander/expand", "fuser/fuse", "aggregator/aggregate", "verifier/verify"),
-            *("integrator/step", "integrator/last_step", "integrator/integrate"),
-        }
-    ),
-)
-
-
-# RetroRAG
-
-SEARCHES = ("When is the Kelp Fair held?", "Which yard launched the Lady Morrable?")
-
-
-def taken_back(asked: Asked) -> Any:
-    """The last search result scores highest, so that earlier results are removed."""
-    title = " ".join(asked.titles())
-    stage = 2 if "Lady Morrable" in title else 1 if "Kelp Fair" in title else 0
-    if asked.prompt.startswith("evaluator/"):
-        return _judged(asked)
-    match asked.prompt:
-        case "detective/entities":
-            return {"entities": ["Pellowrig Light", "the builder"]} if asked.repair else BROKEN
-        case "detective/infer":
-            return {"inferences": [_inference(at, title) for at, title in enumerate(asked.titles(), start=1)]}
-        case "detective/requery":
-            return {"query": SEARCHES[min(stage, 1)]}
-    second = asked.prompt == "reasoner/monitor"
-    answer = ("unknown", "another fair" if second else "the Kelp Fair", "the fair at Sennick")[stage]
-    return {"answer": answer} if second else {"reason": f"stage {stage}", "citations": [], "answer": answer}
-
-
-def _judged(asked: Asked) -> float:
-    match asked.prompt:
-        case "evaluator/evidence":
-            return _near(asked.after("Question: "), asked.text)
-        case "evaluator/relevance":
-            return 0.8
-        case "evaluator/attribution":
-            return 0.9 if asked.after("Statement: ") in " ".join(asked.text.split("Statement: ")[0].split()) else 0.1
-        case "evaluator/declarative":
-            return 0.1 if asked.after("Reply: ") == "unknown" else 0.9
-    return 0.9 if asked.after("First answer: ") == asked.after("Second answer: ") else 0.3
-
-
-def _inference(source: int, title: str) -> dict[str, Any]:
-    return {"question": f"What is {title}?", "claim": title, "citations": [{"source": source, "quote": title}]}
-
-
-def _near(query: str, text: str) -> float:
-    """The later a query names a word of the title, the more its source helps."""
-    title = {word.lower() for word in text.splitlines()[1].split()}
-    words = [word.strip("?").lower() for word in query.split()]
-    return 0.1 + 0.8 * max((at for at, word in enumerate(words, start=1) if word in title), default=0) / len(words)
-
-
-RETRO = Trial(
-    method="retro-rag",
-    script=taken_back,
-    values={"max_sources": 2, "max_inferences": 2, "top_k": 3, "assess": True},
-    widest=6,
-    prompts=frozenset(
-        {
-            *("evaluator/evidence", "evaluator/relevance", "evaluator/attribution"),
-            *("evaluator/consistency", "evaluator/declarative"),
-            *("detective/entities", "detective/infer", "detective/requery", "reasoner/reason", "reasoner/monitor"),
-        }
-    ),
+    prompts="expander/expand fuser/fuse aggregator/aggregate verifier/verify"
+    " integrator/step integrator/last_step integrator/integrate",
 )
 
 
@@ -184,9 +112,7 @@ RAS = Trial(
     values={"top_k": 3},
     widest=3,
     before=SUB_QUERIES[0],
-    prompts=frozenset(
-        {"planner/begin", "planner/next_with_finding", "extractor/extract", "answerer/from_facts"},
-    ),
+    prompts="planner/begin planner/next_with_finding extractor/extract answerer/from_facts",
 )
 
 # auto
@@ -206,7 +132,7 @@ AUTO = Trial(
     method="auto",
     script=doubted,
     widest=2,
-    prompts=PAR.prompts | {"reader/read", "evaluator/support"},
+    prompts=f"{PAR.prompts} reader/read evaluator/support",
     values={"order": "plain-rag,par-rag/crp-rag"},
 )
 
@@ -229,51 +155,10 @@ CHAT = Trial(
     script=talked,
     values={"method": "par-rag", "approve_plan": True},
     widest=2,
-    prompts=PAR.prompts | {"router/route", "rewriter/rewrite"},
+    prompts=f"{PAR.prompts} router/route rewriter/rewrite",
 )
 
-# Baselines
-
-SENTENCES = (
-    "The Pellowrig Light was built by Edric Gannow.",
-    "Edric Gannow was born in Brindlecote.",
-    "In Brindlecote a fair is held.",
-    "The Kelp Fair is held elsewhere.",
-    "So the answer is: the fair at Brindlecote.",
-)
-
-
-def a_chain(asked: Asked) -> Any:
-    """Sentence after sentence; the reader's first answer is broken off."""
-    if asked.prompt == "reasoner/think":
-        return SENTENCES[sum(sentence in asked.text for sentence in SENTENCES)]
-    return {"reason": "", "citations": [], "answer": "the fair at Brindlecote"} if asked.repair else BROKEN
-
-
-IRCOT = Trial(method="ircot", script=a_chain, widest=1, prompts=frozenset({"reasoner/think", "reasoner/reason"}))
-
-CALLED = ("Pellowrig Light", "Edric Gannow", "fair in Brindlecote", "Kelp Fair", "Lady Morrable")
-
-
-def calls_the_tool(asked: Asked) -> Any:
-    """Five searches; the sixth would be one of them again, so the question is answered from what was found."""
-    if asked.prompt == "reasoner/reason":
-        return {"reason": "", "citations": [], "answer": "the fair at Brindlecote"}
-    done = asked.text.count("\nSearch ")
-    if done == 1 and not asked.repair:
-        return BROKEN
-    return {"action": "search", "query": CALLED[done % len(CALLED)]}
-
-
-AGENT = Trial(
-    method="agent",
-    script=calls_the_tool,
-    values={"top_k": 2},
-    widest=1,
-    prompts=frozenset({"actor/act", "reasoner/reason"}),
-)
-
-TRIALS = {trial.method: trial for trial in (PAR, CRP, RETRO, RAS, AUTO, CHAT, IRCOT, AGENT)}
+TRIALS = {trial.method: trial for trial in (PAR, CRP, RAS, AUTO, CHAT)}
 
 
 # For the small real model. Left alone it plans one step for nearly every question.
@@ -289,5 +174,5 @@ REAL_PAR = replace(
     script=lambda _: {"steps": REAL_PLAN},
     scripted=frozenset({"planner/plan"}),
     values={"coarse_k": 2, "fine_k": 2, "skip_supported": False},
-    prompts=frozenset({"drafter/draft", "reviewer/review", "refiner/refine"}),
+    prompts="drafter/draft reviewer/review refiner/refine",
 )

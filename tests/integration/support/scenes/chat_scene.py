@@ -1,17 +1,22 @@
-"""A small archive that is read by words, and a model server that knows what is in it."""
+"""A small archive that is read by words, a model that chats about it, and LangGraph's clients."""
 
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from recording_proxy import CHAT, Proxy, Said, completion, proxying
-from scripted_backend import Asked, Scripted, prompt_of
-from serve_scene import FILES, QUESTION, READING
+from asgi_server import serving, started
+from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+from scripted_backend import CHAT, Asked, Proxy, Scripted, completion, prompt_of, proxying
+from serve_scene import FILES, QUESTION, READING, Oracle, opening
+from starlette.responses import JSONResponse, Response
 
+from sleuth.agents.model import Request
 from sleuth.graphs.ingestion.pipeline import ingest
+from sleuth.studio.server.app import create_app
 from sleuth.tools.settings import Settings
 
 BACK = {"question": "Built what?", "options": ["the light", "the dam"]}
@@ -65,7 +70,7 @@ class WithAgent(Scripted):
 
     embedded: int = 0
 
-    async def say(self, method: str, path: str, body: bytes) -> Said:
+    async def say(self, method: str, path: str, body: bytes) -> Response:
         if path == "/v1/embeddings":
             return self._embed(json.loads(body)["input"])
         asked = json.loads(body) if path == CHAT else {}
@@ -79,15 +84,48 @@ class WithAgent(Scripted):
         names = [tool["function"]["name"] for tool in asked["tools"]]
         given = {"description": QUESTION, "subagent_type": "documents"} if "task" in names else {"question": QUESTION}
         called = {"name": "task" if "task" in names else names[0], "arguments": json.dumps(given)}
-        reply = json.loads(completion("").body)
+        reply = json.loads(bytes(completion("").body))
         message = reply["choices"][0]["message"]
         message["tool_calls"] = [{"id": "call-1", "type": "function", "function": called}]
-        return Said(200, json.dumps(reply).encode())
+        return JSONResponse(reply)
 
-    def _embed(self, texts: list[str]) -> Said:
+    def _embed(self, texts: list[str]) -> Response:
         self.embedded += len(texts)
         words = ("light", "gannow", "born", "fair")
         rows = [[0.1 + text.lower().count(word) for word in words] for text in texts]
         data = [{"object": "embedding", "index": at, "embedding": row} for at, row in enumerate(rows)]
         usage = {"prompt_tokens": 1, "total_tokens": 1}
-        return Said(200, json.dumps({"object": "list", "data": data, "model": "words", "usage": usage}).encode())
+        return JSONResponse({"object": "list", "data": data, "model": "words", "usage": usage})
+
+
+PLAIN = {"method": "plain-rag"}
+APPROVED = {"method": "par-rag", "approve_plan": True}
+
+
+def reply_of(request: Request) -> Any:
+    return script(Asked(request.prompt, request.messages[-1]["content"], repair=False, turn=0))
+
+
+@asynccontextmanager
+async def talking(folder: Path, oracle: Oracle, **settings: Any) -> AsyncIterator[str]:
+    """Serve the documents of `chat_scene`; yield the URL for LangGraph's clients."""
+    oracle.said = reply_of
+    home = Path((await archive(folder))["SLEUTH_HOME"])
+    app = create_app(Settings(home=home, embedder="none", **settings), open_model=opening(oracle))
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(started(app))
+        yield f"{await stack.enter_async_context(serving(app))}/langgraph"
+
+
+def client_at(url: str, key: str | None = None) -> LangGraphClient:
+    """Return the SDK's client, without keys of the environment."""
+    return get_client(url=url, api_key=key)
+
+
+def said(text: str) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": text}]}
+
+
+def texts(state: Any) -> list[str]:
+    """Return the texts of the messages, without footnotes."""
+    return [message["content"].split(" [1]")[0] for message in state["messages"]]

@@ -10,9 +10,9 @@ from hashlib import sha256
 from typing import Any
 
 from scripted_backend import Asked
-from scripted_model import reply
+from scripted_model import Replying
 
-from sleuth.agents.model import Message, Reply, Request
+from sleuth.agents.model import Reply, Request
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.types import Hit, Passage
 
@@ -67,27 +67,25 @@ def _by_role(role: str, question: str) -> Any:
     return {"answer": "the fair"}
 
 
-class InProcess:
+class InProcess(Replying):
     """The same replies without a server; the `hold_at`-th call waits until `free` is set."""
 
-    context_window = 8192
-
     def __init__(self, hold_at: int | None = None) -> None:
-        self.requests: list[Request] = []
+        super().__init__(
+            lambda request: reply_text(
+                request.prompt.replace("/", "_"), request.input["question"], repair=len(request.messages) > 2
+            )
+        )
         self.holding, self.free = asyncio.Event(), asyncio.Event()
         self._hold_at = hold_at
 
     async def call(self, request: Request) -> Reply:
-        self.requests.append(request)
-        if len(self.requests) == self._hold_at:
+        is_held = len(self.requests) + 1 == self._hold_at
+        said = await super().call(request)
+        if is_held:
             self.holding.set()
             await self.free.wait()
-        repair = len(request.messages) > 2
-        text = reply_text(request.prompt.replace("/", "_"), request.input["question"], repair=repair)
-        return reply(text, prompt_tokens=100)
-
-    async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
-        return 1000
+        return said
 
 
 class Shelf:

@@ -7,7 +7,6 @@ from hashing_embedder import HashingEmbedder
 
 from sleuth.tools.collection.index_set import ALL, IndexSet
 from sleuth.tools.search.entity_graph.index import GraphIndex
-from sleuth.tools.search.index import Index
 from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.search.vectors.index import VectorIndex, index_text
 from sleuth.tools.settings import Settings
@@ -34,46 +33,46 @@ def held(settings: Settings) -> list[tuple[int, set[str]]]:
 
 def check(indexes: IndexSet, passages: Sequence[Passage], looked_for: Sequence[Passage], gone: Iterable[str]) -> None:
     """Every index holds these passages and no others; it finds those looked for, and no texts that are gone."""
+    texts = [*(passage.text for passage in looked_for), *gone]
     for name in ALL:
         index = indexes.ready(name, lambda _name, _passages: None)
         assert (index.count(), index.ids()) == (len(passages), {passage.id for passage in passages})
-        texts = [*(passage.text for passage in looked_for), *gone]
-        check_words(index, passages, texts)
-        check_names(index, passages, texts)
-        check_meaning(index, passages, looked_for)
+        if isinstance(index, KeywordIndex):
+            check_words(index, passages, {word for text in texts for word in text.split()})
+        elif isinstance(index, GraphIndex):
+            check_names(index, passages, texts)
+        elif isinstance(index, VectorIndex):
+            check_meaning(index, passages, looked_for)
 
 
-def check_words(index: Index, passages: Sequence[Passage], texts: Iterable[str]) -> None:
-    """Each word of the texts leads to the passages that have it."""
-    if isinstance(index, KeywordIndex):
-        for word in {word for text in texts for word in text.split()}:
-            if stems := {stem for variants in index.question_stems(word).values() for stem in variants}:
-                wanted = {
-                    passage.id
-                    for passage in passages
-                    if stems & {*index.stems(index_text(passage), language_of(passage.text))}
-                }
-                assert {id for id, _ in index.search(word, len(passages) + 1)} == wanted, word
+def check_words(index: KeywordIndex, passages: Sequence[Passage], words: Iterable[str]) -> None:
+    """Each word leads to the passages that have it."""
+    for word in words:
+        if stems := {stem for variants in index.question_stems(word).values() for stem in variants}:
+            wanted = {
+                passage.id
+                for passage in passages
+                if stems & {*index.stems(index_text(passage), language_of(passage.text))}
+            }
+            assert {id for id, _ in index.search(word, len(passages) + 1)} == wanted, word
 
 
-def check_names(index: Index, passages: Sequence[Passage], texts: Iterable[str]) -> None:
+def check_names(index: GraphIndex, passages: Sequence[Passage], texts: Iterable[str]) -> None:
     """Each name in the texts leads to the passages that mention it."""
-    if isinstance(index, GraphIndex):
-        mentioned = {passage.id: set(kept_names(passage.text)) for passage in passages}
-        names = {name for text in texts for name in kept_names(text)}
-        wanted = {name: {id for id, held in mentioned.items() if name in held} for name in names}
-        found = index.mentioning(names, at_most=len(passages))
-        assert {name: set(found.get(name, ())) for name in names} == wanted
+    mentioned = {passage.id: set(kept_names(passage.text)) for passage in passages}
+    names = {name for text in texts for name in kept_names(text)}
+    wanted = {name: {id for id, held in mentioned.items() if name in held} for name in names}
+    found = index.mentioning(names, at_most=len(passages))
+    assert {name: set(found.get(name, ())) for name in names} == wanted
 
 
-def check_meaning(index: Index, passages: Sequence[Passage], looked_for: Iterable[Passage]) -> None:
+def check_meaning(index: VectorIndex, passages: Sequence[Passage], looked_for: Iterable[Passage]) -> None:
     """Nothing is nearer to a passage's text than its own vector."""
-    if isinstance(index, VectorIndex):
-        by_id = {passage.id: passage for passage in passages}
-        for passage in looked_for:
-            (id, likeness), *_ = index.search(index_text(passage), 1)
-            assert likeness > 0.999, passage
-            assert alike(by_id[id], passage), (id, passage)
+    by_id = {passage.id: passage for passage in passages}
+    for passage in looked_for:
+        (id, likeness), *_ = index.search(index_text(passage), 1)
+        assert likeness > 0.999, passage
+        assert alike(by_id[id], passage), (id, passage)
 
 
 def alike(one: Passage, other: Passage) -> bool:

@@ -1,23 +1,105 @@
-"""A model server that answers by the request alone, so that a killed run meets the same replies again.
+"""A model server that answers by the request alone, so that a killed run meets the same replies again, and a proxy.
 
 Of equal prompts that differ in their seed only, samples of one thing, the first to arrive gets the first reply, the
-next the second; from then on each request keeps its own.
+next the second; from then on each request keeps its own. The proxy writes down which logical calls reached it.
 """
 
 import asyncio
 import json
 import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
-from recording_proxy import CHAT, Said, Upstream, completion
+import httpx
+import model_server
+from asgi_server import serving
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
 
 from sleuth import prompts
+
+CHAT = "/v1/chat/completions"
+
+
+class Backend(Protocol):
+    async def say(self, method: str, path: str, body: bytes) -> Response: ...
+
+
+@dataclass
+class Sent:
+    """One request as it arrived: its logical call, body and trace."""
+
+    call: str
+    body: bytes
+    trace: str
+
+
+@dataclass
+class Proxy:
+    """Address for clients; `calls` are the chat requests that have a call id, in order of arrival.
+
+    With `pause` it can stream: that many seconds pass before each word.
+    """
+
+    backend: Backend
+    pause: float | None = None
+    url: str = ""
+    calls: list[Sent] = field(default_factory=list)
+
+    async def handle(self, request: Request) -> Response:
+        body = await request.body()
+        call = request.headers.get("x-sleuth-call", "")
+        if call and request.url.path == CHAT:
+            self.calls.append(Sent(call, body, request.headers.get("traceparent", "")))
+        said = await self.backend.say(request.method, request.url.path, body)
+        if self.pause is not None and body and json.loads(body).get("stream"):
+            return StreamingResponse(_words(bytes(said.body), self.pause), media_type="text/event-stream")
+        return said
+
+    async def settle(self) -> None:
+        """Takes in what a process that has just died had sent already: some turns of the event loop."""
+        for _ in range(20):
+            await asyncio.sleep(0.005)
+
+    def ids(self, start: int = 0) -> list[str]:
+        """The call ids that arrived, from the `start`-th request on."""
+        return [sent.call for sent in self.calls[start:]]
+
+
+async def _words(reply: bytes, pause: float) -> AsyncIterator[str]:
+    """The events of a reply that is streamed word by word."""
+    for chunk in model_server.chunks(json.loads(reply)):
+        await asyncio.sleep(pause)
+        yield f"data: {json.dumps(chunk)}\n\n"
+    yield "data: [DONE]\n\n"
+
+
+@asynccontextmanager
+async def proxying(backend: Backend, *, pause: float | None = None) -> AsyncIterator[Proxy]:
+    """A proxy on a free port, in this event loop; its URL is as in SLEUTH_MODEL_URL."""
+    proxy = Proxy(backend, pause)
+    app = Starlette(routes=[Route("/{path:path}", proxy.handle, methods=["GET", "POST"])])
+    async with serving(app) as url:
+        proxy.url = f"{url}/v1"
+        yield proxy
+
+
+def completion(text: str, *, tokens: list[dict[str, Any]] | None = None, finish: str = "stop") -> Response:
+    """A chat reply of these words, with log-probabilities where tokens are given, for backends without a model."""
+    usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+    body = model_server.completion(text, finish=finish) | {"model": "scripted", "usage": usage}
+    if tokens:
+        body["choices"][0]["logprobs"] = {"content": tokens}
+    return JSONResponse(body)
+
 
 KNOWN = {"/v1/models": {"data": [{"id": "scripted"}]}, "/tokenize": {"count": 1000}}
 PROBED = {"ready": True}
@@ -74,15 +156,15 @@ class Scripted:
     slower: float = 0.0
     arrived: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
 
-    async def say(self, method: str, path: str, body: bytes) -> Said:
+    async def say(self, method: str, path: str, body: bytes) -> Response:
         if path != CHAT:
-            return Said(200, json.dumps(KNOWN.get(path, {})).encode())
+            return JSONResponse(KNOWN.get(path, {}))
         asked = json.loads(body)
         reply = self.reply(asked)
         await asyncio.sleep(self.slower + 0.02 + sha256(body).digest()[0] / 255 * 0.06)
         return reply
 
-    def reply(self, asked: dict[str, Any]) -> Said:
+    def reply(self, asked: dict[str, Any]) -> Response:
         """At once."""
         name = prompt_of(asked)
         if not name:
@@ -97,18 +179,24 @@ class Scripted:
 
 @dataclass(kw_only=True)
 class Mixed:
-    """The real server, but for some prompts."""
+    """The real server, but for some prompts; it is asked once for equal requests, which have equal replies."""
 
-    real: Upstream
+    url: str
     scripted: Scripted
     prompts: frozenset[str]
+    known: dict[str, Response] = field(default_factory=dict)
 
-    async def say(self, method: str, path: str, body: bytes) -> Said:
-        own = path == CHAT and prompt_of(json.loads(body)) in self.prompts
-        return await (self.scripted if own else self.real).say(method, path, body)
+    async def say(self, method: str, path: str, body: bytes) -> Response:
+        if path == CHAT and prompt_of(json.loads(body)) in self.prompts:
+            return await self.scripted.say(method, path, body)
+        if (key := f"{path} {body!r}") not in self.known:
+            async with httpx.AsyncClient(base_url=self.url.removesuffix("/v1"), timeout=300) as client:
+                reply = await client.request(method, path, content=body, headers={"Content-Type": "application/json"})
+            self.known[key] = Response(reply.content, reply.status_code, media_type="application/json")
+        return self.known[key]
 
 
-def _said(said: Any) -> Said:
+def _said(said: Any) -> Response:
     if isinstance(said, float):
         return completion("Yes" if said > 0.5 else "No", tokens=[_judged(said)], finish="length")
     if isinstance(said, Sure):

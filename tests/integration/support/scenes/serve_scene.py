@@ -1,17 +1,22 @@
-"""A small archive, a model that has read it, and the HTTP client of its owner."""
+"""A small archive, a model that has read it, the application in this process, and the HTTP client of its owner."""
 
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
+from asgi_server import started
 from fastapi import FastAPI
 from scripted_model import reply
 
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.studio.client.sleuth import NamedModel
+from sleuth.studio.server.app import create_app
+from sleuth.tools.search.vectors.embedder import Embedder
 from sleuth.tools.settings import Settings
 
 KEYS = "anna:apple-secret,ben:plum-secret"
@@ -125,9 +130,8 @@ async def ended(client: httpx.AsyncClient, ingest: str, **options: Any) -> dict[
     return last
 
 
-async def begin(client: httpx.AsyncClient, question: str = QUESTION, **options: Any) -> str:
-    """Starts a run by plain RAG."""
-    begun = await client.post("/v1/runs", json={"question": question, "method": "plain-rag"}, **options)
+async def begin(client: httpx.AsyncClient, question: str = QUESTION, method: str = "plain-rag", **options: Any) -> str:
+    begun = await client.post("/v1/runs", json={"question": question, "method": method}, **options)
     assert begun.status_code == 201, begun.text
     return str(begun.json()["thread"])
 
@@ -154,3 +158,33 @@ async def told(
     body = await client.get(f"/v1/runs/{thread}/events", headers=headers, **options)
     assert body.status_code == 200, body.text
     return [event for event in events_in(body.text) if event[0] or words]
+
+
+Serve = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
+
+
+@pytest.fixture
+def oracle() -> Oracle:
+    return Oracle()
+
+
+@pytest.fixture
+def serving(tmp_path: Path, oracle: Oracle, database_url: str | None) -> Serve:
+    """Return a function that starts a server; servers started one after the other are one that was restarted."""
+
+    @asynccontextmanager
+    async def serve(
+        *, keys: str | None = None, embedder: Embedder | None = None, **others: Any
+    ) -> AsyncIterator[httpx.AsyncClient]:
+        own = {"home": tmp_path / "home", "embedder": "hashing" if embedder else "none", "database_url": database_url}
+        app = create_app(Settings(api_keys=keys, **{**own, **others}), open_model=opening(oracle), embedder=embedder)
+        async with started(app), client_of(app) as opened:
+            yield opened
+
+    return serve
+
+
+@pytest.fixture
+async def client(serving: Serve) -> AsyncIterator[httpx.AsyncClient]:
+    async with serving() as opened:
+        yield opened

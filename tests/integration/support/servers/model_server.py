@@ -1,4 +1,4 @@
-"""A model server on loopback with scripted replies and faults."""
+"""A model server on loopback with scripted replies and faults, its clients, and a listener that records."""
 
 import asyncio
 import json
@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import asgi_server
@@ -14,6 +15,11 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+
+from sleuth.agents.llm.client import LLMClient
+from sleuth.agents.model import Message
+from sleuth.agents.model import Request as ModelRequest
+from sleuth.tools.settings import Settings
 
 SOON = {"Retry-After": "0.01"}
 EVERYTHING = frozenset({"schema", "copies", "choice", "logprobs", "tokenize", "stream"})
@@ -195,3 +201,44 @@ async def serving(server: ModelServer) -> AsyncIterator[ModelServer]:
     async with asgi_server.serving(Starlette(routes=routes)) as url:
         server.url = f"{url}/v1"
         yield server
+
+
+LIMIT = 120
+"""Seconds that anything may take on a busy machine."""
+
+
+class Recorder:
+    """Listener that records the texts of a reply; "!" is a reset."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def delta(self, text: str) -> None:
+        self.texts.append(text)
+
+    def reset(self) -> None:
+        self.texts.append("!")
+
+    async def received(self, text: str = "") -> None:
+        """Wait for this text, or for any."""
+        async with asyncio.timeout(LIMIT):
+            while not self.texts or text not in ("", "".join(self.texts)):  # noqa: ASYNC110 - there is no event for it
+                await asyncio.sleep(0.01)
+
+
+def request(text: str = "Where is Varn?", **options: Any) -> ModelRequest:
+    fields = {
+        "call_id": "call-1",
+        "role": "drafter",
+        "prompt": "drafter/draft",
+        "messages": (Message(role="system", content="Be brief."), Message(role="user", content=text)),
+        "input": {},
+    }
+    return ModelRequest(**fields | options)
+
+
+@asynccontextmanager
+async def connected(server: ModelServer, home: Path, **settings: Any) -> AsyncIterator[LLMClient]:
+    """Serve the scripted replies and open a client of the server."""
+    async with serving(server), LLMClient.open(Settings(model_url=server.url, home=home, **settings)) as client:
+        yield client

@@ -1,15 +1,18 @@
 """A collector of OpenTelemetry spans on loopback, which decodes what is posted to it."""
 
 import gzip
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from asgi_server import serving
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class Span:
 class Collector:
     """A collector with what was posted to it: the spans, and every request with its path and body."""
 
-    url: str
+    url: str = ""
     spans: list[Span] = field(default_factory=list)
     requests: list[tuple[str, bytes]] = field(default_factory=list)
 
@@ -56,29 +59,17 @@ def _value(value: AnyValue) -> Any:
     return [_value(each) for each in value.array_value.values] if kind == "array_value" else getattr(value, str(kind))
 
 
-@contextmanager
-def collecting() -> Iterator[Collector]:
-    """A collector on a free port, in a thread of its own; its URL is as in OTEL_EXPORTER_OTLP_ENDPOINT."""
+@asynccontextmanager
+async def collecting() -> AsyncIterator[Collector]:
+    """A collector on a free port, in this event loop; its URL is as in OTEL_EXPORTER_OTLP_ENDPOINT."""
+    collector = Collector()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            is_packed = self.headers.get("Content-Encoding") == "gzip"
-            collector.receive(self.path, gzip.decompress(body) if is_packed else body)
-            self.send_response(200)
-            self.send_header("Content-Type", "application/x-protobuf")
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+    async def receive(request: Request) -> Response:
+        body = await request.body()
+        is_packed = request.headers.get("content-encoding") == "gzip"
+        collector.receive(request.url.path, gzip.decompress(body) if is_packed else body)
+        return Response(media_type="application/x-protobuf")
 
-        def log_message(self, format: str, *values: Any) -> None:
-            """Write nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        collector = Collector(f"http://127.0.0.1:{server.server_port}")
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield collector
-        finally:
-            server.shutdown()
-            thread.join()
+    async with serving(Starlette(routes=[Route("/{path:path}", receive, methods=["POST"])])) as url:
+        collector.url = url
+        yield collector

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from asgi_server import serving, started
 from filelock import FileLock
-from page_scene import Teller
+from page_use import Teller
 from playwright.async_api import Browser, Page, async_playwright, expect
 from process import program
 from serve_scene import opening

@@ -58,10 +58,16 @@ def own_postgres() -> Iterator["PostgresServer"]:
         yield server
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+_POSTGRES = pytest.param("postgres", marks=pytest.mark.postgres)
+BOTH_STORES = pytest.mark.parametrize("database_url", ["sqlite", _POSTGRES], indirect=True)
+"""Run a test with SQLite and with an empty database in Postgres."""
+IN_POSTGRES = pytest.mark.parametrize("database_url", [_POSTGRES], indirect=True)
+
+
+@pytest.fixture
 def database_url(request: pytest.FixtureRequest) -> Iterator[str | None]:
-    """SLEUTH_DATABASE_URL of both stores: SQLite below SLEUTH_HOME, and an empty database of Postgres."""
-    if request.param == "sqlite":
+    """SLEUTH_DATABASE_URL: none for SQLite below SLEUTH_HOME, unless the test is marked with one of the above."""
+    if getattr(request, "param", "sqlite") == "sqlite":
         yield None
         return
     with database(request.getfixturevalue("postgres_url")) as url:

@@ -1,5 +1,6 @@
 """Servers as processes of their own, and what tests require of this machine: free ports, programs and packages."""
 
+import asyncio
 import os
 import shutil
 import signal
@@ -7,10 +8,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import httpx
 import pytest
@@ -42,12 +43,26 @@ def running(
             time.sleep(0.1)
         yield process
     finally:
-        process.send_signal(end)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, end)
         with suppress(subprocess.TimeoutExpired):
             process.wait(120)
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+@asynccontextmanager
+async def running_beside(
+    command: Sequence[str | Path], log: Path, **more: Any
+) -> "AsyncIterator[subprocess.Popen[bytes]]":
+    """The same, without blocking the event loop while the server starts and ends."""
+    server = running(command, log, **more)
+    process = await asyncio.to_thread(server.__enter__)
+    try:
+        yield process
+    finally:
+        await asyncio.to_thread(server.__exit__, None, None, None)
 
 
 def answers(url: str) -> bool:
