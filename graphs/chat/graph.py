@@ -230,9 +230,7 @@ async def act(state: State, call: Call[Settings]) -> Update:
     assert subrun
     turn = sum(isinstance(message, HumanMessage) for message in state.messages)
     values = call.settings.method_settings
-    end = await run_subrun(
-        state, call.runtime, method=subrun["method"], number=turn, values=values, plan=state.plan, answer=stream
-    )
+    end = await run_subrun(call, method=subrun["method"], number=turn, values=values, plan=state.plan, answer=stream)
     calls, warnings = prefix_nodes(subrun["method"], end), [*state.warnings, *end.warnings]
     subrun = with_result(subrun, end, list(end.notes))
     if stream.has_text or state.plan:  # LangGraph's stream would skip the message if it replaces the plan

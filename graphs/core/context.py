@@ -123,8 +123,8 @@ class SubrunRequest:
 
     `plan` has the steps for a method that can start from a given plan, keyed by their number as text. `parent` and
     `checkpoint` are those of the outer run. The sub-run's thread is named after `place`, which is the same after a
-    resume and a different one in a fork. `has_listeners` is true if the tokens of its replies are streamed.
-    `control` is that of the outer run: a drain interrupts both.
+    resume and a different one in a fork. `wants_tokens` is called before each model call; None if nobody streams
+    replies. `control` is that of the outer run: a drain interrupts both.
     """
 
     number: int
@@ -137,7 +137,7 @@ class SubrunRequest:
     checkpoint: str
     place: str
     plan: dict[str, Any] = field(default_factory=dict)
-    has_listeners: bool = False
+    wants_tokens: Callable[[], bool] | None = None
     control: RunControl | None = None
 
 

@@ -163,15 +163,7 @@ async def research(state: ResearchState, call: Call[Settings]) -> Update:
         return {}
     settings, number = call.settings, state.section
     subrun = new_subrun(settings.method, f"section {number}")
-    end = await run_subrun(
-        state,
-        call.runtime,
-        method=settings.method,
-        number=int(number),
-        values=settings.method_settings,
-        spare=state.sharing,
-        sharing=state.sharing,
-    )
+    end = await run_subrun(call, method=settings.method, number=int(number), values=settings.method_settings, spare=1)
     query = Query(text=state.question, k=settings.passages, mode="hybrid")
     found = (await search_passages(call, {"": query}))[""] if settings.passages else []
     read = await call.load(found)

@@ -176,7 +176,6 @@ class StoreSubruns:
 
     runs: "RunService"
     outer: Thread
-    wants_tokens: Callable[[], bool] | None = None
 
     async def run(self, request: SubrunRequest, tell: OnStep) -> SubrunResult:
         """Start or resume a sub-run with the budget of the request."""
@@ -192,7 +191,7 @@ class StoreSubruns:
             graph, config = self.runs.graph(thread), self.runs.config(thread)
             await _begin(graph, config, request, settings)
         async with aclosing(
-            self.runs.run(id, budget=request.budget, wants_tokens=self.wants_tokens, control=request.control)
+            self.runs.run(id, budget=request.budget, wants_tokens=request.wants_tokens, control=request.control)
         ) as events:
             async for event in events:
                 if not isinstance(event, Answer):
@@ -216,9 +215,14 @@ class CheckpointerSubruns:
         """Start or resume a sub-run. Thread ids are UUIDs, which LangGraph's servers require."""
         id = str(uuid5(NAMESPACE_OID, f"{request.parent}/{request.number}/{request.place}"))
         settings = configure(runnable(request.method), request.values, self.profile)
-        token_stream, budget = TokenStream(wants_tokens=lambda: request.has_listeners), request.budget
-        own: dict[str, Any] = {"settings": settings, "budget": budget, "token_stream": token_stream, "hops": self}
-        context = replace(self.context, **own, started=monotonic())
+        context = replace(
+            self.context,
+            settings=settings,
+            budget=request.budget,
+            token_stream=TokenStream(wants_tokens=request.wants_tokens) if request.wants_tokens else None,
+            hops=self,
+            started=monotonic(),
+        )
         graph = compile_method(request.method, self.saver)
         place, about = {"thread_id": id, "checkpoint_ns": ""}, {"graph_id": request.method}
         config = RunnableConfig(configurable=place, metadata=about, recursion_limit=RECURSION_LIMIT)

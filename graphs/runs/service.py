@@ -404,9 +404,7 @@ class RunService:
             archive=self.store.archive,
             settings=configure(runnable(thread.method), thread.options.values, thread.options.profile),
             budget=thread.options.budget,
-            hops=StoreSubruns(
-                runs=self, outer=thread, wants_tokens=token_stream.wants_tokens if token_stream else None
-            ),
+            hops=StoreSubruns(runs=self, outer=thread),
             token_stream=token_stream,
         )
 

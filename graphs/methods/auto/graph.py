@@ -113,7 +113,7 @@ async def act(state: State, call: Call[Settings]) -> Update:
     given = inherited_notes(state.notes, state.hops.values())
     for_all = call.settings.model_dump(include=set(CheckedSettings.model_fields), exclude_none=True)
     values = {**for_all, **call.settings.hop_settings.get(subrun["method"], {})}
-    end = await run_subrun(state, call.runtime, method=subrun["method"], number=int(number), notes=given, values=values)
+    end = await run_subrun(call, method=subrun["method"], number=int(number), notes=given, values=values)
     handed = [(note["question"], note["finding"]) for note in given.values()]
     new = {
         f"{subrun['method']} {key}": note
