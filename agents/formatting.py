@@ -167,15 +167,10 @@ class Turn:
     text: str
 
 
-def latest_turns(turns: Sequence[Turn]) -> tuple[Turn, ...]:
-    """Return the turns that a prompt shows, so that a prompt stays short in a long chat."""
-    return tuple(turns[-MAX_TURNS:])
-
-
 def format_turns(turns: Sequence[Turn]) -> str:
     """Return a line for each of the latest turns, oldest first, or a line that there are none."""
     lines: list[str] = []
-    for turn in latest_turns(turns):
+    for turn in turns[-MAX_TURNS:]:
         text = escape_line(turn.text)
         excerpt = text if len(text) <= MAX_TURN_CHARS else f"{text[:MAX_TURN_CHARS].rstrip()} …"
         lines.append(f"{turn.speaker.title()}: {excerpt}")

@@ -112,7 +112,7 @@ async def classify(state: State, call: Call[Settings]) -> Update:
     if not isinstance(message, HumanMessage) or not message.text.strip():
         raise UsageError("There is nothing to reply to: the conversation must end with a message of the person.")
     question, kind = message.text.strip(), "small talk"
-    call.start_over(State(messages=state.messages, question=question))
+    call.state = State(messages=state.messages, question=question)  # what was spent on earlier turns does not count
     halted = not call.affords()
     if not (halted or is_command(question)):
         given = as_conversation(state.messages, question)

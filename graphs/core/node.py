@@ -47,7 +47,7 @@ class Call(Generic[S]):
     Attributes:
         context: what the run needs and its state must not hold.
         settings: the settings of the method that is running.
-        state: the state of the run; the budget and the seed depend on it.
+        state: the state of the run, from which the budget is counted and the seed derived.
         searches: archive references of the searches of this execution.
     """
 
@@ -108,10 +108,6 @@ class Call(Generic[S]):
             and (left.max_tokens is None or left.max_tokens > 0)
             and (left.max_seconds is None or left.max_seconds > 0)
         )
-
-    def start_over(self, state: RunState) -> None:
-        """Count the budget and derive the seed from this state; call it before the first use of `model`."""
-        self.state = state
 
     def require(self, calls: int = 1) -> None:
         """End the node if the budget has no room for this number of further calls.
