@@ -329,7 +329,15 @@ class Threads:
         averages = func.avg(columns.calls), func.avg(columns.tokens), func.avg(columns.seconds)
         query = select(columns.method, func.count(), *averages)
         query = query.where(self._mine(), columns.calls.is_not(None)).group_by(columns.method)
-        return {row[0]: _average(*row[1:]) for row in await self._rows(query)}
+        return {
+            method: AverageCost(
+                runs=runs,
+                calls=round(float(calls), 1),  # Decimal in Postgres
+                tokens=round(float(tokens)),
+                seconds=None if seconds is None else round(float(seconds), 3),
+            )
+            for method, runs, calls, tokens, seconds in await self._rows(query)
+        }
 
     async def list_all_owners(self) -> list[Thread]:
         """Return the threads of all owners: pruning for one must keep what others share."""
@@ -426,11 +434,6 @@ class Threads:
         with self.engine.execution_options(sleuth_write=True).begin() as connection:
             check_token(connection, fenced, self._locks.token(fenced))
             write(connection)
-
-
-def _average(runs: int, calls: Any, tokens: Any, seconds: Any) -> AverageCost:  # noqa: ANN401 - Decimal in Postgres
-    known = None if seconds is None else round(float(seconds), 3)
-    return AverageCost(runs=runs, calls=round(float(calls), 1), tokens=round(float(tokens)), seconds=known)
 
 
 def _columns(result: RunResult | None) -> dict[str, Any]:

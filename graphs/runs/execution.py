@@ -52,13 +52,9 @@ def uncheckpointed(name: str) -> Compiled:
     """
     graph = PrivateGraph(runnable(name).graph())
     for former, router in FORMER_NODES.get(name, {}).items():
-        graph.add_node(former, _change_nothing)
+        graph.add_node(former, lambda state: None)
         graph.add_conditional_edges(former, router)
     return graph.compile(name=name)
-
-
-async def _change_nothing(state: object) -> None:
-    """Node of an older release: its router leads to a present one."""
 
 
 def compile_method(name: str, saver: BaseCheckpointSaver[Any]) -> Compiled:
