@@ -156,18 +156,31 @@ class RunService:
         if await self.store.saver.aget_tuple({"configurable": {"thread_id": id}}):
             raise UsageError(f"The name {id} already has checkpoints. Choose another name.")
 
-    async def start_like(self, other: Thread, question: str, method_name: str, **options: Any) -> str:  # noqa: ANN401 - those of start
-        """Store a new run with the profile, the pages and the filter of another one; `options` are those of `start`."""
+    async def start_like(
+        self,
+        other: Thread,
+        question: str,
+        method_name: str,
+        *,
+        origin: Origin,
+        values: dict[str, Any] | None = None,
+        thread: str | None = None,
+    ) -> Thread:
+        """Store a new run with the profile, the budget, the pages and the filter of another one, and return it."""
         kept = other.options
-        return await self.start(
+        id = await self.start(
             question,
             method_name,
+            values=values,
             profile=kept.profile,
+            budget=kept.budget,
+            thread=thread,
             pages=await self._pages_of(other),
             with_collection=kept.pages.beside,
             where=kept.where,
-            **options,
+            origin=origin,
         )
+        return await self.store.threads.get(id)
 
     async def _store_pages(self, pages: Sequence[PageText], *, with_collection: bool) -> StoredPages:
         """Archive the text of pages, so that a run can resume without their files."""
