@@ -140,7 +140,6 @@ METHOD = Method(
     when="as the usual baseline of multi-hop question answering",
     calls="3 to 7; 4 on two hops",
     graph=graph,
-    state=State,
     settings=Settings,
     summarize_update=summarize,
     baseline=True,

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import interrupt
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from sleuth.agents.llm.token_stream import NO_STREAM, AnswerStream
 from sleuth.agents.llm.tracing import as_usage
@@ -27,8 +27,8 @@ from sleuth.graphs.chat.messages import Messages, as_conversation, reply_id
 from sleuth.graphs.chat.question_rewriting import make_standalone
 from sleuth.graphs.core.answer import Subrun, Verdict, total_cost
 from sleuth.graphs.core.approval import Decision, ask_approval
-from sleuth.graphs.core.context import Context, MethodSettings, parse_json
-from sleuth.graphs.core.method import Method, MethodName, summarize_update
+from sleuth.graphs.core.context import Context
+from sleuth.graphs.core.method import DelegatingSettings, Method, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, node
 from sleuth.graphs.core.state import RunState, Update, same_question
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
@@ -39,23 +39,15 @@ from sleuth.graphs.methods.par_rag.steps import Step, number_steps
 from sleuth.tools.errors import UsageError
 
 
-class Settings(MethodSettings):
+class Settings(DelegatingSettings):
     """Settings of `--set`, and of an assistant's configuration."""
 
-    method: MethodName = Field(default="auto", description="what answers the questions")
-    method_settings: Annotated[dict[str, Any], BeforeValidator(parse_json)] = Field(
-        default={}, description='settings of that method, as JSON: {"coarse_k": 5}'
-    )
     ask_back: bool = Field(
         default=True, description="ask for clarification of an ambiguous question before looking it up"
     )
     approve_plan: bool = Field(
         default=False, description="the plan is shown, to be approved or edited, before it is carried out (par-rag)"
     )
-
-    def nested(self) -> dict[str, dict[str, Any]]:
-        """Return `method_settings`."""
-        return {self.method: self.method_settings}
 
     @model_validator(mode="after")
     def _has_a_plan(self) -> "Settings":
@@ -384,7 +376,6 @@ METHOD = Method(
     paper="none: our way of having a conversation over the methods above",
     when="questions follow up on answers, and may need clarification",
     graph=graph,
-    state=State,
     settings=Settings,
     summarize_update=summarize,
 )

@@ -33,8 +33,8 @@ from sleuth.agents.roles.reporting import (
 from sleuth.agents.roles.reporting import Section as WrittenSection
 from sleuth.graphs.core.answer import Note, Subrun, Verdict, make_verdict
 from sleuth.graphs.core.approval import Decision, ask_approval
-from sleuth.graphs.core.context import Context, MethodSettings, SubrunResult, parse_json
-from sleuth.graphs.core.method import Method, MethodName, summarize_update
+from sleuth.graphs.core.context import Context, SubrunResult, parse_json
+from sleuth.graphs.core.method import DelegatingSettings, Method, MethodName, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, gather_by_key, new_graph, node, node_with
 from sleuth.graphs.core.passages import archive_passages
 from sleuth.graphs.core.state import Keyed, Question, RunState, SharesBudget, Update
@@ -52,13 +52,10 @@ _FIRST_SEARCH = 8
 """Passages from which the outline is made."""
 
 
-class Settings(MethodSettings):
+class Settings(DelegatingSettings):
     """Settings of `--set`."""
 
     method: MethodName = Setting(default="auto", description="what researches the sections")
-    method_settings: Annotated[dict[str, Any], BeforeValidator(parse_json)] = Setting(
-        default={}, description='settings of that method, as JSON: {"coarse_k": 5}'
-    )
     sections: Annotated[list[OutlinedSection], BeforeValidator(parse_json)] = Setting(
         default=[],
         max_length=MAX_SECTIONS,
@@ -70,10 +67,6 @@ class Settings(MethodSettings):
     )
     min_support: float = Setting(default=0.5, ge=0, le=1, description="the least support of a sentence that is kept")
     approve: bool = Setting(default=False, description="the outline waits for approval")
-
-    def nested(self) -> dict[str, dict[str, Any]]:
-        """Return `method_settings`."""
-        return {self.method: self.method_settings}
 
 
 class Section(TypedDict):
@@ -372,7 +365,6 @@ METHOD = Method(
     when="the answer takes pages",
     calls="the research of each section, and one to write it",
     graph=graph,
-    state=State,
     settings=Settings,
     summarize_update=summarize,
 )

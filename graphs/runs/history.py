@@ -92,24 +92,23 @@ async def replay_steps(runs: RunService, id: str) -> list[Step]:
 
 
 def _views(states: list[StateSnapshot]) -> list[CheckpointView]:
-    by_id = {checkpoint_id_of(state): state for state in states}
-    return [_view(state, by_id) for state in states]
-
-
-def _view(state: StateSnapshot, states: Mapping[str, StateSnapshot]) -> CheckpointView:
-    parent = states.get(parent_id(state))
-    before = parent.values if parent else {}
-    metadata: dict[str, Any] = dict(state.metadata or {})
-    return CheckpointView(
-        checkpoint=checkpoint_id_of(state),
-        parent=parent_id(state),
-        step=int(metadata.get("step", 0)),
-        node=_wrote(state, states),
-        next=list(state.next),
-        at=str(state.created_at or ""),
-        changed={name: value for name, value in state.values.items() if before.get(name) != value},
-        source=str(metadata.get("source", "loop")),
-    )
+    by_id, views = {checkpoint_id_of(state): state for state in states}, []
+    for id, state in by_id.items():
+        parent = by_id.get(parent_id(state))
+        before = parent.values if parent else {}
+        metadata: dict[str, Any] = dict(state.metadata or {})
+        view = CheckpointView(
+            checkpoint=id,
+            parent=parent_id(state),
+            step=int(metadata.get("step", 0)),
+            node=_wrote(state, by_id),
+            next=list(state.next),
+            at=str(state.created_at or ""),
+            changed={name: value for name, value in state.values.items() if before.get(name) != value},
+            source=str(metadata.get("source", "loop")),
+        )
+        views.append(view)
+    return views
 
 
 def _wrote(state: StateSnapshot, states: Mapping[str, StateSnapshot]) -> list[str]:

@@ -433,7 +433,6 @@ METHOD = Method(
     when="you ask about a whole collection: which, how many, how much in all",
     calls="one for each document and column",
     graph=graph,
-    state=State,
     settings=Settings,
     summarize_update=summarize,
     read_table=read_table,

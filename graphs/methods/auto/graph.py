@@ -360,7 +360,6 @@ METHOD = Method(
     when="you do not know how hard the question is, and an easy one should stay cheap",
     calls="2 to 6; 2 on two hops",
     graph=graph,
-    state=State,
     settings=Settings,
     summarize_update=summarize,
 )
