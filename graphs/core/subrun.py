@@ -40,14 +40,20 @@ async def run_subrun(
     `answer` is the message of the answer; the caller finishes it. By default it is a message of its own. Of the budget
     of this node, `spare` model calls are left.
     """
-    subruns, token_stream, config = call.context.hops, call.context.token_stream, get_config()["configurable"]
+    run, token_stream, config = call.context.hops, call.context.token_stream, get_config()["configurable"]
     runtime, left, here = call.runtime, call.remaining(), copy_context()
     execution = runtime.execution_info
     assert execution is not None
-    if subruns is None:
+    if run is None:
         raise RunError(
             "This graph runs other methods: set `hops` of its Context to what runs them, as `sleuth.ask` does."
         )
+    message = answer or AnswerStream()
+
+    def stream(step: dict[str, Any]) -> None:
+        runtime.stream_writer(step)
+        message.write(step)
+
     budget = replace(left, max_calls=None if left.max_calls is None else left.max_calls - spare)
     subrun = SubrunRequest(
         number=number,
@@ -59,17 +65,12 @@ async def run_subrun(
         parent=str(config.get("thread_id") or ""),
         checkpoint=str(config.get("checkpoint_map", {}).get("", "")),
         place=execution.task_id,
+        on_step=partial(here.run, stream),
         plan=dict(plan or {}),
         wants_tokens=token_stream and partial(here.run, token_stream.wants_tokens),
         control=runtime.control,
     )
-    message = answer or AnswerStream()
-
-    def stream(step: dict[str, Any]) -> None:
-        runtime.stream_writer(step)
-        message.write(step)
-
-    end = await in_fresh_context(subruns.run(subrun, lambda step: here.run(stream, step)))
+    end = await in_fresh_context(run(subrun))
     if message.has_text and answer is None:
         message.finish(AIMessage(end.verdict["text"], usage_metadata=as_usage(**total_cost(end.calls))))
     return end
