@@ -215,8 +215,8 @@ class Thread:
 class Origin:
     """The run and checkpoint that a thread comes from, and its number as a sub-run of that run; 0 for a fork."""
 
-    parent: str
-    checkpoint: str
+    parent: str = ""
+    checkpoint: str = ""
     hop: int = 0
 
 
@@ -282,7 +282,7 @@ class Threads:
         del row["state"]
 
         statement = insert(threads).values({**row, "outcome": thread.outcome})
-        await self._update(thread.part_of, lambda connection: connection.execute(statement))
+        await self.transact(thread.part_of, lambda connection: connection.execute(statement))
 
     async def get(self, id: str) -> Thread:
         """Return a thread; raise UnknownName with the nearest id if it does not exist."""
@@ -367,14 +367,14 @@ class Threads:
 
     async def _set(self, id: str, values: dict[str, Any]) -> None:
         statement = update(threads).where(threads.c.id == id).values(values)
-        await self._update(id, lambda connection: connection.execute(statement))
+        await self.transact(id, lambda connection: connection.execute(statement))
 
     async def mark_stopped(self, id: str, *, at: str) -> None:
         """Record that a person stopped a run, unless it has ended, failed or been resumed."""
         unfinished = threads.c.status.in_(("new", "queued", "interrupted"))
         statement = update(threads).where(threads.c.id == id, unfinished)
         values = {"status": "stopped", "outcome": "stopped", "updated_at": at}
-        await self._update(id, lambda connection: connection.execute(statement.values(values)))
+        await self.transact(id, lambda connection: connection.execute(statement.values(values)))
 
     async def subruns_of(self, id: str) -> list[Thread]:
         """Return the sub-runs of a run and of all its branches, the first one first."""
@@ -393,7 +393,7 @@ class Threads:
                 for rows in checkpoint_tables(connection):
                     connection.execute(delete(rows).where(rows.c.thread_id == id))
 
-        await self._update(id, write)
+        await self.transact(id, write)
 
     def _mine(self) -> ColumnElement[bool]:
         return threads.c.owner == self.owner
@@ -418,9 +418,19 @@ class Threads:
 
         return await asyncio.to_thread(read)
 
-    async def _update(self, fenced: str, write: Callable[[Connection], object]) -> None:
-        """Write to the end of a transaction; a cancellation is raised after it."""
-        task, cancelled = asyncio.ensure_future(asyncio.to_thread(self._write, write, fenced)), None
+    async def transact(self, fenced: str, write: Callable[[Connection], object]) -> None:
+        """Write to the end of a transaction; a cancellation is raised after it.
+
+        Raises:
+            ThreadBusy: another process has taken the thread `fenced`.
+        """
+
+        def run() -> None:
+            with self.engine.execution_options(sleuth_write=True).begin() as connection:
+                check_token(connection, fenced, self._locks.token(fenced))
+                write(connection)
+
+        task, cancelled = asyncio.ensure_future(asyncio.to_thread(run)), None
         while not task.done():
             try:
                 await asyncio.wait([task])
@@ -429,11 +439,6 @@ class Threads:
         if cancelled is not None:
             raise cancelled
         task.result()
-
-    def _write(self, write: Callable[[Connection], object], fenced: str) -> None:
-        with self.engine.execution_options(sleuth_write=True).begin() as connection:
-            check_token(connection, fenced, self._locks.token(fenced))
-            write(connection)
 
 
 def _columns(result: RunResult | None) -> dict[str, Any]:

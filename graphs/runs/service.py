@@ -106,7 +106,7 @@ class RunService:
                 or was used before, unless it is a chat or waits for a reply.
             RunError: the last turn of the chat has not ended.
         """
-        checked = check_question(question)
+        checked, origin = check_question(question), origin or Origin()
         kind, id = runnable(method_name), thread or uuid.uuid4().hex[:12]
         if await self.store.threads.exists(id):
             known = await self.store.threads.find(id)
@@ -120,7 +120,7 @@ class RunService:
         settings = configure(kind, values or {}, profile)
         if self.services is not None and getattr(settings, "check_evidence", False):
             require_checker(self.services.checker)
-        more: dict[str, Any] = {"hop": origin.hop} if origin and origin.hop else {}
+        more: dict[str, Any] = {"hop": origin.hop} if origin.hop else {}
         more |= {"where": where.strip()} if parse_filter(where).terms else {}
         earlier = {"earlier": (after.question, message_of(after))} if after else {}
         more |= {"turn": Turn(text=checked, at="", **earlier)} if method_name == CHAT.name else {}
@@ -139,8 +139,8 @@ class RunService:
                 method=method_name,
                 question=checked,
                 options=options,
-                parent=origin.parent if origin else "",
-                parent_checkpoint=origin.checkpoint if origin else "",
+                parent=origin.parent,
+                parent_checkpoint=origin.checkpoint,
                 created_at=created,
                 updated_at=created,
             )
