@@ -26,7 +26,7 @@ from sleuth.agents.roles import conversation, planning
 from sleuth.graphs.chat.messages import Messages, as_conversation, reply_id
 from sleuth.graphs.chat.question_rewriting import make_standalone
 from sleuth.graphs.core.answer import Subrun, Verdict, total_cost
-from sleuth.graphs.core.approval import Decision, ask_approval
+from sleuth.graphs.core.approval import AwaitsApproval, ask_approval
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.core.method import DelegatingSettings, Method, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, node
@@ -65,7 +65,7 @@ class Message:
 
 
 @dataclass(frozen=True, kw_only=True)
-class State(Message, RunState):
+class State(AwaitsApproval, Message, RunState):
     """State of a chat: the conversation, and the common fields of its latest turn."""
 
     question: str = ""
@@ -78,10 +78,6 @@ class State(Message, RunState):
     """The run of the method for the question."""
     plan: dict[str, Step] = field(default_factory=dict)
     """The steps of the method, if they have to be approved."""
-    decision: Decision = ""
-    """The decision about the plan."""
-    remark: str = ""
-    """The person's remark about the plan, or why their reply could not be used."""
 
 
 REPLIES = MappingProxyType(

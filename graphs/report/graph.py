@@ -32,7 +32,7 @@ from sleuth.agents.roles.reporting import (
 )
 from sleuth.agents.roles.reporting import Section as WrittenSection
 from sleuth.graphs.core.answer import Note, Subrun, Verdict, make_verdict
-from sleuth.graphs.core.approval import Decision, ask_approval
+from sleuth.graphs.core.approval import AwaitsApproval, ask_approval
 from sleuth.graphs.core.context import Context, SubrunResult, parse_json
 from sleuth.graphs.core.method import DelegatingSettings, Method, MethodName, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, gather_by_key, new_graph, node, node_with
@@ -89,17 +89,13 @@ class Draft(TypedDict):
 
 
 @dataclass(frozen=True, kw_only=True)
-class State(RunState):
+class State(AwaitsApproval, RunState):
     """State of a report. Sections are keyed by their number as text, sentences by `section.sentence`."""
 
     title: str = ""
     """The title."""
     sections: Annotated[dict[str, Section], Keyed] = field(default_factory=dict)
     """The outline."""
-    decision: Decision = ""
-    """The decision about the outline."""
-    remark: str = ""
-    """Why the person's reply could not be used."""
     hops: Annotated[dict[str, Subrun], Keyed] = field(default_factory=dict)
     """The research of each section."""
     sources: Annotated[dict[str, list[str]], Keyed] = field(default_factory=dict)
