@@ -4,7 +4,6 @@ from asyncio import create_task
 from collections.abc import Coroutine, Mapping
 from contextvars import copy_context
 from dataclasses import replace
-from functools import partial
 from typing import Any, TypeVar
 
 from langchain_core.callbacks import BaseCallbackManager
@@ -65,9 +64,9 @@ async def run_subrun(
         parent=str(config.get("thread_id") or ""),
         checkpoint=str(config.get("checkpoint_map", {}).get("", "")),
         place=execution.task_id,
-        on_step=partial(here.run, stream),
+        on_step=lambda step: here.run(stream, step),
         plan=dict(plan or {}),
-        wants_tokens=token_stream and partial(here.run, token_stream.wants_tokens),
+        wants_tokens=(lambda: here.run(token_stream.wants_tokens)) if token_stream else None,
         control=runtime.control,
     )
     end = await in_fresh_context(run(subrun))
