@@ -424,13 +424,7 @@ class Threads:
         Raises:
             ThreadBusy: another process has taken the thread `fenced`.
         """
-
-        def run() -> None:
-            with self.engine.execution_options(sleuth_write=True).begin() as connection:
-                check_token(connection, fenced, self._locks.token(fenced))
-                write(connection)
-
-        task, cancelled = asyncio.ensure_future(asyncio.to_thread(run)), None
+        task, cancelled = asyncio.ensure_future(asyncio.to_thread(self._write, write, fenced)), None
         while not task.done():
             try:
                 await asyncio.wait([task])
@@ -439,6 +433,11 @@ class Threads:
         if cancelled is not None:
             raise cancelled
         task.result()
+
+    def _write(self, write: Callable[[Connection], object], fenced: str) -> None:
+        with self.engine.execution_options(sleuth_write=True).begin() as connection:
+            check_token(connection, fenced, self._locks.token(fenced))
+            write(connection)
 
 
 def _columns(result: RunResult | None) -> dict[str, Any]:
