@@ -94,13 +94,11 @@ def format_references(references: Sequence[Source]) -> str:
 
     The fence of a reference that is not a passage or table names its kind, which no title can forge.
     """
-    return "\n".join(_labelled(at, each) for at, each in enumerate(references, start=1)) or "(no sources)"
-
-
-def _labelled(number: int, reference: Source) -> str:
-    kind = reference.kind if isinstance(reference, LabelledSource) else "text"
-    mark = f"{number}" if kind in ("text", "table") else f"{number} ({LABELS[kind]})"
-    return _fenced(mark, number, reference)
+    blocks: list[str] = []
+    for at, each in enumerate(references, start=1):
+        kind = each.kind if isinstance(each, LabelledSource) else "text"
+        blocks.append(_fenced(f"{at}" if kind in ("text", "table") else f"{at} ({LABELS[kind]})", at, each))
+    return "\n".join(blocks) or "(no sources)"
 
 
 # Quotes, the citations in replies
@@ -167,15 +165,10 @@ class Turn:
     text: str
 
 
-def latest_turns(turns: Sequence[Turn]) -> tuple[Turn, ...]:
-    """Return the turns that a prompt shows, so that a prompt stays short in a long chat."""
-    return tuple(turns[-MAX_TURNS:])
-
-
 def format_turns(turns: Sequence[Turn]) -> str:
     """Return a line for each of the latest turns, oldest first, or a line that there are none."""
     lines: list[str] = []
-    for turn in latest_turns(turns):
+    for turn in turns[-MAX_TURNS:]:
         text = escape_line(turn.text)
         excerpt = text if len(text) <= MAX_TURN_CHARS else f"{text[:MAX_TURN_CHARS].rstrip()} …"
         lines.append(f"{turn.speaker.title()}: {excerpt}")
@@ -222,13 +215,13 @@ def format_fact(number: int, triple: Triple) -> str:
 
 def format_facts(queries: Sequence[SubQuery], facts: Sequence[Facts]) -> str:
     """Return each sub-query with its finding and its fenced facts, or a line that there are none."""
-    return "\n".join(_block(at, query, facts) for at, query in enumerate(queries, start=1)) or "(nothing yet)"
-
-
-def _block(at: int, query: SubQuery, facts: Sequence[Facts]) -> str:
-    finding = [f"Finding: {escape_line(query.finding)}"] if query.finding else []
-    lines = [escape_fences(each.text) for each in facts if each.query == at] or ["(nothing new)"]
-    return "\n".join([f"[SUBQ] {escape_line(query.text)}", *finding, f"<source {at}>", *lines, f"</source {at}>"])
+    lines: list[str] = []
+    for at, query in enumerate(queries, start=1):
+        lines.append(f"[SUBQ] {escape_line(query.text)}")
+        lines += [f"Finding: {escape_line(query.finding)}"] if query.finding else []
+        found = [escape_fences(each.text) for each in facts if each.query == at]
+        lines += [f"<source {at}>", *(found or ["(nothing new)"]), f"</source {at}>"]
+    return "\n".join(lines) or "(nothing yet)"
 
 
 def parse_facts(text: str) -> list[list[Triple]]:

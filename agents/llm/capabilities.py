@@ -82,12 +82,17 @@ def refused_features(can: Capabilities, body: Mapping[str, Any], reason: str) ->
 async def detect_capabilities(endpoint: Endpoint, model: str, file: Path) -> Capabilities:
     """Return the stored capabilities of this endpoint and model; otherwise probe the server and store them."""
     key = f"{endpoint.url} {model}"
-    known = await asyncio.to_thread(_read, file)
+    known: dict[str, Any] = {}
+    with suppress(OSError, ValueError):
+        known = json.loads(await asyncio.to_thread(file.read_text, encoding="utf-8"))
     stored = known.get(key)
-    if isinstance(stored, list) and "schema" in stored:
+    if isinstance(stored, list) and "schema" in stored:  # older releases stored an object
         return frozenset(stored)
     can = await probe(endpoint, model)
-    await asyncio.to_thread(_write, file, known | {key: sorted(can)})
+    with suppress(OSError):  # where it cannot be stored, the server is probed again
+        await asyncio.to_thread(file.parent.mkdir, parents=True, exist_ok=True)
+        text = json.dumps(known | {key: sorted(can)}, indent=1, sort_keys=True)
+        await asyncio.to_thread(file.write_text, text, encoding="utf-8")
     return can
 
 
@@ -133,19 +138,3 @@ def _is_ready(guided: Completion) -> bool:
 def schema_format(name: str, schema: dict[str, Any]) -> dict[str, Any]:
     """Return the `response_format` that guides a reply by a JSON schema."""
     return {"type": "json_schema", "json_schema": {"name": name, "schema": schema, "strict": True}}
-
-
-def _read(file: Path) -> dict[str, Any]:
-    """Return the stored capabilities; none if the file cannot be read, so that the server is probed again."""
-    try:
-        known = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return known if isinstance(known, dict) else {}
-
-
-def _write(file: Path, known: dict[str, Any]) -> None:
-    """Store capabilities; where that is impossible, the server is probed again."""
-    with suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")

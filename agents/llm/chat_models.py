@@ -17,8 +17,6 @@ from sleuth.agents.llm.errors import shorten
 from sleuth.agents.model import Listener, Request
 from sleuth.tools.errors import ModelTimeout, ModelUnavailable
 
-DEFAULT = "default"
-
 LENGTH_FIELDS = ("max_tokens", "num_predict", "max_output_tokens", "max_tokens_to_sample")
 """Fields in which chat models have the largest number of tokens of a reply."""
 
@@ -59,7 +57,7 @@ class ChatModels(ModelClient):
 
     async def complete(self, request: Request, body: dict[str, Any]) -> Completion:
         """Call a role's model; what its class has no field for is left out."""
-        model = self._models.get(request.role) or self._models[DEFAULT]
+        model = self._models.get(request.role) or self._models["default"]
         options = {name: body[name] for name in _OPTIONS if name in body}
         options |= dict.fromkeys(LENGTH_FIELDS, body["max_tokens"])
         if request.listener:

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from langchain_core.messages import AIMessage
-
 from sleuth import prompts
 from sleuth.agents.llm import errors
 from sleuth.agents.llm.call_slots import CallSlots
@@ -196,16 +194,12 @@ class LLMClient(ModelClient):
     async def complete(self, request: Request, body: dict[str, Any]) -> Completion:
         """Send a request with its call's id, and report the call to the tracers of the run."""
         listener = request.listener if body["stream"] else None
-
-        async def send(headers: Mapping[str, str]) -> Completion:
-            headers = {CALL_HEADER: request.call_id, **headers}
-            return await self._endpoint.complete(body, headers=headers, listener=listener)
-
-        def describe(completion: Completion) -> AIMessage:
-            return as_message(completion.reply(model=str(body["model"]), seconds=0.0))
-
         try:
-            return await trace_call(body, send, describe, url=self._endpoint.url)
+            async with trace_call(body, url=self._endpoint.url) as call:
+                headers = {CALL_HEADER: request.call_id, **call.headers}
+                completion = await self._endpoint.complete(body, headers=headers, listener=listener)
+                call.message = as_message(completion.reply(model=str(body["model"]), seconds=0.0))
+                return completion
         except ModelError as error:
             if isinstance(error.__cause__, errors.ServerError) and error.__cause__.status == 404:
                 raise errors.unknown_model(str(body["model"]), list(await self._endpoint.models())) from error

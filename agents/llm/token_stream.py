@@ -30,11 +30,6 @@ _TRANSCRIPTS = "searcher"
 """The role of search-trained models, whose answer is between tags."""
 
 
-def has_message_stream() -> bool:
-    """Return whether somebody reads the `messages` stream of the graph whose node is running."""
-    return bool(message_handlers(get_config().get("callbacks")))
-
-
 def message_handlers(callbacks: Callbacks) -> list[StreamMessagesHandler]:
     """Return the handlers of the `messages` stream; LangGraph has no public name for them."""
     handlers = callbacks.handlers if isinstance(callbacks, BaseCallbackManager) else []
@@ -57,7 +52,7 @@ class TokenStream:
         reply = await stream.call(model, request, node="draft")
     """
 
-    wants_tokens: Callable[[], bool] = has_message_stream
+    wants_tokens: Callable[[], bool] = lambda: bool(message_handlers(get_config().get("callbacks")))
     resumed_step: int | None = None
 
     async def call(self, model: Model, request: Request, *, node: str) -> Reply:
@@ -171,7 +166,14 @@ class AnswerStream:
         self._id = id
         self._answer = AnswerText()
         config = get_config()
-        self._writers = [_writer_for(each, config["metadata"]) for each in message_handlers(config.get("callbacks"))]
+        self._writers: list[_ChunkWriter | MessageEvents] = []
+        for handler in message_handlers(config.get("callbacks")):
+            run = uuid4()
+            handler.on_chat_model_start({}, [[]], run_id=run, metadata=dict(config["metadata"]))
+            is_v2 = isinstance(handler, StreamMessagesHandlerV2)
+            self._writers.append(
+                MessageEvents(partial(handler.on_stream_event, run_id=run)) if is_v2 else _ChunkWriter(handler, run)
+            )
 
     @property
     def has_text(self) -> bool:
@@ -200,15 +202,6 @@ class AnswerStream:
             if not is_continued:
                 writer.withdraw()
             writer.finish(self._id or str(message.id), message.model_copy(update={"content": rest}))
-
-
-def _writer_for(handler: StreamMessagesHandler, metadata: Mapping[str, Any]) -> "_ChunkWriter | MessageEvents":
-    """Announce a message to a handler; return its writer."""
-    run = uuid4()
-    handler.on_chat_model_start({}, [[]], run_id=run, metadata=dict(metadata))
-    if isinstance(handler, StreamMessagesHandlerV2):
-        return MessageEvents(partial(handler.on_stream_event, run_id=run))
-    return _ChunkWriter(handler, run)
 
 
 class _ChunkWriter:

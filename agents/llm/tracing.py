@@ -1,7 +1,9 @@
 """Model calls as LangChain callbacks: a tracer shows each call as a run of a chat model."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManager
 from langchain_core.messages import AIMessage, convert_to_messages
@@ -13,27 +15,27 @@ from langgraph.constants import TAG_NOSTREAM
 from sleuth.agents.model import Reply
 from sleuth.tools.tracing.callbacks import trace_headers
 
-T = TypeVar("T")
+
+@dataclass(kw_only=True)
+class TracedCall:
+    """A call with the headers that continue its trace in the model server, and its reply, once there is one."""
+
+    headers: Mapping[str, str]
+    message: AIMessage = field(default_factory=lambda: AIMessage(""))
 
 
-async def trace_call(
-    body: Mapping[str, Any],
-    send: Callable[[Mapping[str, str]], Awaitable[T]],
-    describe: Callable[[T], AIMessage],
-    *,
-    url: str,
-) -> T:
-    """Send a request, and report it to the callbacks of the current run, if there are any.
+@asynccontextmanager
+async def trace_call(body: Mapping[str, Any], *, url: str) -> AsyncIterator[TracedCall]:
+    """Report the call that is made in the block to the callbacks of the current run, if there are any.
 
     Args:
         body: the request, with its model and messages.
-        send: sends it with headers that continue the trace in the model server.
-        describe: returns what `send` returned as a message.
         url: the address of the model server.
     """
     callbacks = ensure_config().get("callbacks")
     if not isinstance(callbacks, AsyncCallbackManager) or not callbacks.handlers:
-        return await send(trace_headers(None))
+        yield TracedCall(headers=trace_headers(None))
+        return
     manager = callbacks.copy()
     manager.add_tags([TAG_NOSTREAM], inherit=False)  # a role's reply is not a chat message
     parameters = {name: value for name, value in body.items() if name != "messages"} | {"base_url": url}
@@ -42,13 +44,13 @@ async def trace_call(
         [convert_to_messages(body["messages"])],
         invocation_params=parameters,
     )
+    call = TracedCall(headers=trace_headers(manager, run.run_id))
     try:
-        reply = await send(trace_headers(manager, run.run_id))
+        yield call
     except BaseException as error:
         await run.on_llm_error(error)
         raise
-    await run.on_llm_end(LLMResult(generations=[[ChatGeneration(message=describe(reply))]]))
-    return reply
+    await run.on_llm_end(LLMResult(generations=[[ChatGeneration(message=call.message)]]))
 
 
 def as_message(reply: Reply) -> AIMessage:

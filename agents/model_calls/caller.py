@@ -151,7 +151,7 @@ class ModelCaller:
         if asked["failure"] is not None:
             raise BadReply(asked["failure"], asked["reply"]["text"])
         if call.output is None:  # the task was completed before a crash
-            call.output, _ = await parse_reply(role, asked["reply"])
+            call.output, _ = parse_reply(role, asked["reply"])
         return call.output, asked["reply"]
 
     def can_repair(self, earlier: int) -> bool:
@@ -193,7 +193,7 @@ class _RoleCall(Generic[I, O]):
             if warning := describe_loss(before, self._input):
                 self._warnings.append(f"{role.prompt}: {warning}")
             self._record(sent, reply)
-            fault = await self._parse(sent, reply)
+            fault = self._parse(sent, reply)
             if not fault or self._repair or not caller.can_repair(self._earlier):
                 break
             _, wish = prompts.load(REPAIR).render(reason=escape_chat_markers(fault))
@@ -207,11 +207,11 @@ class _RoleCall(Generic[I, O]):
     def _messages(self, input: I) -> tuple[Message, ...]:
         return render_messages(self._role, input) + self._repair
 
-    async def _parse(self, sent: _Sent, reply: Reply) -> str | None:
+    def _parse(self, sent: _Sent, reply: Reply) -> str | None:
         """Keep the output of a reply, or return its fault. Tokens streamed of a reply with a fault are withdrawn."""
         role = self._role
         try:
-            self.output, cuts = await parse_reply(role, reply)
+            self.output, cuts = parse_reply(role, reply)
         except Unparsable as fault:
             self._caller.token_stream.withdraw(node=self._node, role=role.name, call=sent["call_id"])
             return str(fault)

@@ -1,10 +1,9 @@
 """Parsing of replies into typed outputs, tolerant of text, fences and thoughts around them."""
 
-import asyncio
 import json
 import re
 from collections.abc import Iterator
-from functools import partial, reduce
+from functools import reduce
 from operator import getitem
 from typing import Annotated, Any, cast, get_args, get_origin
 
@@ -27,11 +26,8 @@ MAX_ATTEMPTS = 500
 MAX_DEPTH = 50
 """Levels of nesting; deeper values are not accepted."""
 
-MAX_CHARS = 300_000
-"""Characters from which a reply is refused: models write far less."""
-
-_LONG = 20_000
-"""Characters that are parsed in a few milliseconds."""
+MAX_CHARS = 60_000
+"""Characters from which a reply is refused: models write far less, and longer ones would delay other runs."""
 
 _ROUNDS = 100
 """The most faults that are repaired."""
@@ -84,19 +80,17 @@ def _parse(text: str, output: type[O], *, choices: tuple[str, ...] | None, cut_o
     return output(answer), []
 
 
-async def parse_reply(role: Role[I, O], reply: Reply) -> tuple[O, list[str]]:
+def parse_reply(role: Role[I, O], reply: Reply) -> tuple[O, list[str]]:
     """Return the typed output in a role's reply, and what was cut from it.
 
-    The reply of a role that continues a text is taken verbatim. A long text is parsed in a thread, so as not to block
-    other runs.
+    The reply of a role that continues a text is taken verbatim.
 
     Raises:
         Unparsable: the reply does not have the requested form.
     """
     if role.begun and issubclass(role.output, str):
         return role.output(reply["text"]), []
-    read = partial(_parse, reply["text"], role.output, choices=role.choices, cut_off=reply["finish"] == "length")
-    return read() if len(reply["text"]) <= _LONG else await asyncio.to_thread(read)
+    return _parse(reply["text"], role.output, choices=role.choices, cut_off=reply["finish"] == "length")
 
 
 def _structured(text: str, output: type[O], *, cut_off: bool) -> tuple[O, list[str]]:

@@ -4,6 +4,12 @@ from sleuth.agents.formatting import Sources, Steps
 from sleuth.agents.role import Input
 
 
+class PassageInput(Input):
+    """Passages alone."""
+
+    sources: Sources
+
+
 class QuestionInput(Input):
     """A question alone."""
 

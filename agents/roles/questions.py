@@ -2,15 +2,9 @@
 
 from pydantic import Field
 
-from sleuth.agents.formatting import Sources
 from sleuth.agents.model import Sampling
-from sleuth.agents.role import Input, Output, Role
-
-
-class PassageInput(Input):
-    """The passages that a question is written from."""
-
-    sources: Sources
+from sleuth.agents.role import Output, Role
+from sleuth.agents.roles.inputs import PassageInput
 
 
 class LinkedPassagesInput(PassageInput):

@@ -10,6 +10,7 @@ from sleuth.agents.model import Sampling
 from sleuth.agents.role import Input, Output, Role
 from sleuth.agents.roles.inputs import (
     CitedTrajectoryInput,
+    PassageInput,
     QuestionInput,
     ReadInput,
     SourcesInput,
@@ -104,12 +105,6 @@ MAX_TRIPLES = 16
 """The most triples that a guided reply may list: a passage of usual length contains fewer."""
 
 
-class ExtractInput(Input):
-    """One passage."""
-
-    sources: Sources
-
-
 class Triple(Output):
     """A fact that can be read alone: entities as the passage writes them."""
 
@@ -124,7 +119,7 @@ class Extraction(Output):
     triples: Annotated[list[Triple], Field(max_length=4 * MAX_TRIPLES, json_schema_extra={"maxItems": MAX_TRIPLES})]
 
 
-EXTRACT = Role("extractor/extract", ExtractInput, Extraction, Sampling(max_tokens=1024))
+EXTRACT = Role("extractor/extract", PassageInput, Extraction, Sampling(max_tokens=1024))
 """Extract triples from a passage."""
 
 # The names in a query, to be matched to those of the knowledge graph (PAR-RAG, section 3.3)

@@ -82,29 +82,15 @@ def parse_turn(text: str, tags: Tags, *, is_cut: bool) -> Turn:
     return Turn(text=written.strip(), action=action, content=content.strip())
 
 
-def escape_tags(text: str) -> str:
-    """Return a text that can neither open nor close a tag of any format."""
-    return _TAG.sub("‹", text)
-
-
-def _write_question(input: Transcript) -> dict[str, str]:
-    known = f"\nAlready known:\n{format_steps(input.known)}" if input.known else ""
-    return {"question": f"{input.question}{known}"}
-
-
 def _begin(input: Transcript, tags: Tags) -> str:
     """Return the transcript so far, in the layout of Search-R1's code."""
     parts: list[str] = []
     for at, (text, query) in enumerate(zip(input.written, input.searches, strict=True), start=1):
         sources = [source for source in input.sources if source.search == at]
-        parts.append(f"{_escape_own(text)}{_results(sources, tags) if query else _correction(tags)}")
-    answer = f"<{tags.answer}>" if input.last else ""
-    return f"{''.join(parts)}{answer}"
-
-
-def _escape_own(text: str) -> str:
-    """Return the model's text without chat markers other than the tags of the formats."""
-    return "".join(part if at % 2 else escape_chat_markers(part) for at, part in enumerate(_OWN.split(text)))
+        # Of the chat markers in the model's text, the tags of the formats are kept.
+        parts += [part if odd % 2 else escape_chat_markers(part) for odd, part in enumerate(_OWN.split(text))]
+        parts.append(_results(sources, tags) if query else _correction(tags))
+    return "".join([*parts, f"<{tags.answer}>" if input.last else ""])
 
 
 def _results(sources: list[SearchResult], tags: Tags) -> str:
@@ -112,7 +98,8 @@ def _results(sources: list[SearchResult], tags: Tags) -> str:
         f"Doc {at}(Title: {escape_line(source.title)}) {_DOC.sub('› ', source.text.strip())}"
         for at, source in enumerate(sources, start=1)
     ]
-    text = escape_chat_markers(escape_tags("\n".join(lines) or "(nothing found)"))
+    # No passage can open or close a tag.
+    text = escape_chat_markers(_TAG.sub("‹", "\n".join(lines) or "(nothing found)"))
     return f"\n\n<{tags.passages}>{text}</{tags.passages}>\n\n"
 
 
@@ -131,9 +118,13 @@ def _correction(tags: Tags) -> str:
 
 
 def _role(prompt: str, tags: Tags) -> Role[Transcript, str]:
+    def render(input: Transcript) -> dict[str, str]:
+        known = f"\nAlready known:\n{format_steps(input.known)}" if input.known else ""
+        return {"question": f"{input.question}{known}"}
+
     stop = (f"</{tags.query}>", f"</{tags.answer}>")
     sampling = Sampling(max_tokens=512, stop=stop)
-    return Role(prompt, Transcript, str, sampling, render=_write_question, begun=lambda input: _begin(input, tags))
+    return Role(prompt, Transcript, str, sampling, render=render, begun=lambda input: _begin(input, tags))
 
 
 SEARCH_R1 = _role("searcher/search_r1", TAGS["search-r1"])

@@ -59,7 +59,6 @@ METHOD = Method(
     when="you want to know what documents add to what the model knows by itself",
     calls="1",
     graph=graph,
-    state=State,
     settings=Settings,
     baseline=True,
 )

@@ -6,7 +6,6 @@ Each sentence is the next query; the passages add up until a sentence gives the 
 (section 3). The sentences are not notes: they are not verified.
 """
 
-import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -78,7 +77,8 @@ async def reason(state: State, call: Call[Settings]) -> Update:
         thoughts=tuple(state.thoughts),
     )
     reply = await ask_or(call.model, THINK, given, "", "The question is answered from what was found.")
-    thought = await asyncio.to_thread(_first_sentence, reply)
+    text = strip_marks(reply)
+    thought = next((text[start:end] for start, end in sentence_spans(text, lines=False)), "")
     last = len(state.thoughts) + 1 >= call.settings.max_steps
     return {
         "thoughts": [thought] if thought else [],
@@ -121,16 +121,10 @@ def graph() -> StateGraph[State, Context, Question, State]:
 # What the nodes above are made of
 
 
-def _first_sentence(thought: str) -> str:
-    text = strip_marks(thought)
-    return next((text[start:end] for start, end in sentence_spans(text, lines=False)), "")
-
-
 def _conclusion(state: State) -> str:
     """Return the answer of the chain itself, if it states something."""
     found = _CONCLUSION.search(state.thoughts[-1]) if state.thoughts else None
-    text = found[1].strip(" .") if found else ""
-    return stated_answer(text)
+    return stated_answer(found[1].strip(" .")) if found else ""
 
 
 def summarize(update: Mapping[str, Any]) -> list[str]:
@@ -146,7 +140,6 @@ METHOD = Method(
     when="as the usual baseline of multi-hop question answering",
     calls="3 to 7; 4 on two hops",
     graph=graph,
-    state=State,
     settings=Settings,
     summarize_update=summarize,
     baseline=True,

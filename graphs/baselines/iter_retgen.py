@@ -99,7 +99,6 @@ METHOD = Method(
     when="as a baseline of methods that search more than once, at a cost known beforehand",
     calls="3",
     graph=graph,
-    state=State,
     settings=Settings,
     baseline=True,
 )

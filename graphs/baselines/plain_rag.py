@@ -70,7 +70,6 @@ METHOD = Method(
     when="one passage holds the answer, or as a baseline",
     calls="1",
     graph=graph,
-    state=State,
     settings=Settings,
     baseline=True,
 )

@@ -180,7 +180,6 @@ METHOD = Method(
     when="as the baseline of methods whose steps are laid down: here the model alone decides",
     calls="2 to 5; 3 on two hops",
     graph=graph,
-    state=State,
     settings=Settings,
     baseline=True,
 )

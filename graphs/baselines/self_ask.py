@@ -121,7 +121,6 @@ METHOD = Method(
     when="as a baseline of methods that break a question up on the way",
     calls="3 to 9; 5 on two hops",
     graph=graph,
-    state=State,
     settings=Settings,
     baseline=True,
 )

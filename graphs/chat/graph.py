@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import interrupt
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from sleuth.agents.llm.token_stream import NO_STREAM, AnswerStream
 from sleuth.agents.llm.tracing import as_usage
@@ -26,9 +26,9 @@ from sleuth.agents.roles import conversation, planning
 from sleuth.graphs.chat.messages import Messages, as_conversation, reply_id
 from sleuth.graphs.chat.question_rewriting import make_standalone
 from sleuth.graphs.core.answer import Subrun, Verdict, total_cost
-from sleuth.graphs.core.approval import Decision, ask_approval
-from sleuth.graphs.core.context import Context, MethodSettings, parse_json
-from sleuth.graphs.core.method import Method, MethodName, summarize_update
+from sleuth.graphs.core.approval import AwaitsApproval, ask_approval
+from sleuth.graphs.core.context import Context
+from sleuth.graphs.core.method import DelegatingSettings, Method, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, node
 from sleuth.graphs.core.state import RunState, Update, same_question
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
@@ -39,23 +39,15 @@ from sleuth.graphs.methods.par_rag.steps import Step, number_steps
 from sleuth.tools.errors import UsageError
 
 
-class Settings(MethodSettings):
+class Settings(DelegatingSettings):
     """Settings of `--set`, and of an assistant's configuration."""
 
-    method: MethodName = Field(default="auto", description="what answers the questions")
-    method_settings: Annotated[dict[str, Any], BeforeValidator(parse_json)] = Field(
-        default={}, description='settings of that method, as JSON: {"coarse_k": 5}'
-    )
     ask_back: bool = Field(
         default=True, description="ask for clarification of an ambiguous question before looking it up"
     )
     approve_plan: bool = Field(
         default=False, description="the plan is shown, to be approved or edited, before it is carried out (par-rag)"
     )
-
-    def nested(self) -> dict[str, dict[str, Any]]:
-        """Return `method_settings`."""
-        return {self.method: self.method_settings}
 
     @model_validator(mode="after")
     def _has_a_plan(self) -> "Settings":
@@ -73,7 +65,7 @@ class Message:
 
 
 @dataclass(frozen=True, kw_only=True)
-class State(Message, RunState):
+class State(AwaitsApproval, Message, RunState):
     """State of a chat: the conversation, and the common fields of its latest turn."""
 
     question: str = ""
@@ -86,10 +78,6 @@ class State(Message, RunState):
     """The run of the method for the question."""
     plan: dict[str, Step] = field(default_factory=dict)
     """The steps of the method, if they have to be approved."""
-    decision: Decision = ""
-    """The decision about the plan."""
-    remark: str = ""
-    """The person's remark about the plan, or why their reply could not be used."""
 
 
 REPLIES = MappingProxyType(
@@ -112,7 +100,7 @@ async def classify(state: State, call: Call[Settings]) -> Update:
     if not isinstance(message, HumanMessage) or not message.text.strip():
         raise UsageError("There is nothing to reply to: the conversation must end with a message of the person.")
     question, kind = message.text.strip(), "small talk"
-    call.start_over(State(messages=state.messages, question=question))
+    call.state = State(messages=state.messages, question=question)  # what was spent on earlier turns does not count
     halted = not call.affords()
     if not (halted or is_command(question)):
         given = as_conversation(state.messages, question)
@@ -230,9 +218,7 @@ async def act(state: State, call: Call[Settings]) -> Update:
     assert subrun
     turn = sum(isinstance(message, HumanMessage) for message in state.messages)
     values = call.settings.method_settings
-    end = await run_subrun(
-        state, call.runtime, method=subrun["method"], number=turn, values=values, plan=state.plan, answer=stream
-    )
+    end = await run_subrun(call, method=subrun["method"], number=turn, values=values, plan=state.plan, answer=stream)
     calls, warnings = prefix_nodes(subrun["method"], end), [*state.warnings, *end.warnings]
     subrun = with_result(subrun, end, list(end.notes))
     if stream.has_text or state.plan:  # LangGraph's stream would skip the message if it replaces the plan
@@ -386,7 +372,6 @@ METHOD = Method(
     paper="none: our way of having a conversation over the methods above",
     when="questions follow up on answers, and may need clarification",
     graph=graph,
-    state=State,
     settings=Settings,
     summarize_update=summarize,
 )

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, AnyMessage, convert_to_messages
 from langgraph.channels import DeltaChannel
 from langgraph.graph.message import add_messages
 
-from sleuth.agents.formatting import Turn, latest_turns
+from sleuth.agents.formatting import Turn
 from sleuth.agents.llm.tracing import as_usage
 from sleuth.agents.roles.conversation import ConversationInput
 from sleuth.graphs.core.answer import total_cost
@@ -48,13 +48,13 @@ Messages = MessagesChannel(append_messages)
 
 
 def as_conversation(messages: Sequence[AnyMessage], question: str) -> ConversationInput:
-    """Return the last message as a question, with the latest turns before it."""
-    turns = [
+    """Return the last message as a question, with the turns before it."""
+    turns = (
         Turn(speaker=_SPEAKERS[message.type], text=message.text)
         for message in messages[:-1]
         if message.type in _SPEAKERS and message.text
-    ]
-    return ConversationInput(question=question, turns=latest_turns(turns))
+    )
+    return ConversationInput(question=question, turns=tuple(turns))
 
 
 def reply_id(messages: Sequence[AnyMessage]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from langgraph.func import entrypoint
 
-from sleuth.agents.formatting import Turn, latest_turns
+from sleuth.agents.formatting import Turn
 from sleuth.agents.model_calls.caller import CallRecord, ModelCaller
 from sleuth.agents.roles.conversation import REWRITE, ConversationInput, Rewritten
 from sleuth.graphs.core.context import Services
@@ -31,7 +31,7 @@ async def make_standalone(asking: ModelCaller, question: str, turns: Sequence[Tu
     """
     if not turns:
         return question
-    given = ConversationInput(question=question, turns=latest_turns(turns))
+    given = ConversationInput(question=question, turns=tuple(turns))
     loss = "The question is asked as it was written, without the conversation."
     made = await ask_or(asking, REWRITE, given, Rewritten.model_construct(question=question), loss)
     return made.question.strip() or question

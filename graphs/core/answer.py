@@ -6,11 +6,10 @@ from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from sleuth.agents.formatting import ReferenceKind
+
 Status = Literal["answered", "refused", "unknown", "invalid_question", "out_of_budget", "waiting"]
 """The five outcomes of a run. `waiting` is none of them: a chat waits for a person's reply."""
-
-
-CitationKind = Literal["text", "table", "expression", "graph", "model", "note"]
 
 
 class RetrievalPath(TypedDict):
@@ -40,7 +39,7 @@ class Citation(TypedDict):
     quote: str
     start: int
     end: int
-    kind: NotRequired[CitationKind]
+    kind: NotRequired[ReferenceKind]
     reference: NotRequired[str]
     why: NotRequired[RetrievalPath]
     location: NotRequired[str]

@@ -7,6 +7,7 @@ objects, under one name: `{"steps": [...]}`.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from langgraph.types import interrupt
@@ -17,6 +18,16 @@ from sleuth.graphs.core.context import parse_json
 T = TypeVar("T")
 
 Decision = Literal["", "approve", "edit", "reject"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AwaitsApproval:
+    """Fields of the state of a run that waits for an approval; a base before the state of the run."""
+
+    decision: Decision = ""
+    """The person's decision."""
+    remark: str = ""
+    """The person's remark, or why their reply could not be used."""
 
 
 def ask_approval(

@@ -2,9 +2,9 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Any, Protocol, Self, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 from langgraph.runtime import RunControl
 from pydantic import BaseModel, ConfigDict, Field
@@ -123,8 +123,9 @@ class SubrunRequest:
 
     `plan` has the steps for a method that can start from a given plan, keyed by their number as text. `parent` and
     `checkpoint` are those of the outer run. The sub-run's thread is named after `place`, which is the same after a
-    resume and a different one in a fork. `has_listeners` is true if the tokens of its replies are streamed.
-    `control` is that of the outer run: a drain interrupts both.
+    resume and a different one in a fork. `wants_tokens` is called before each model call; None if nobody streams
+    replies. `on_step` receives each step as plain JSON: `thread`, `method`, `node`, `state` and `update`. `control` is
+    that of the outer run: a drain interrupts both.
     """
 
     number: int
@@ -136,8 +137,9 @@ class SubrunRequest:
     parent: str
     checkpoint: str
     place: str
+    on_step: Callable[[dict[str, Any]], None]
     plan: dict[str, Any] = field(default_factory=dict)
-    has_listeners: bool = False
+    wants_tokens: Callable[[], bool] | None = None
     control: RunControl | None = None
 
 
@@ -153,16 +155,8 @@ class SubrunResult:
     found: list[str]
 
 
-OnStep = Callable[[dict[str, Any]], None]
-"""Receives a step of a sub-run: `thread`, `method`, `node`, `state` and `update`, as plain JSON."""
-
-
-class SubrunRunner(Protocol):
-    """Runs other methods in threads of their own, for a method that delegates to them."""
-
-    async def run(self, request: SubrunRequest, tell: OnStep) -> SubrunResult:
-        """Run a method from the latest checkpoint of its thread to its end, and report its steps as they happen."""
-        ...
+RunSubrun = Callable[[SubrunRequest], Coroutine[Any, Any, SubrunResult]]
+"""Runs another method from the latest checkpoint of its thread to its end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,7 +198,7 @@ class Context(Services):
     settings: MethodSettings
     budget: Budget = field(default_factory=Budget)
     pages: tuple[PageText, ...] = ()
-    hops: SubrunRunner | None = None
+    hops: RunSubrun | None = None
     started: float = field(default_factory=time.monotonic)
     token_stream: TokenStream | None = None
 

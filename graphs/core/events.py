@@ -57,7 +57,7 @@ Event = Step | Delta | Reset | Answer
 """An event of a run; deltas and resets only reach subscribers."""
 
 
-def parse_event(told: dict[str, Any]) -> Step | Delta | Reset:
+def parse_event(item: dict[str, Any]) -> Step | Delta | Reset:
     """Return the event of an item of a run's stream: each kind has a field that the others lack."""
-    kind = Step if "state" in told else Delta if "text" in told else Reset
-    return kind(**told)
+    kind = Step if "state" in item else Delta if "text" in item else Reset
+    return kind(**item)

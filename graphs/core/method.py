@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from langgraph.graph import StateGraph
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from sleuth.graphs.core.answer import Graph
-from sleuth.graphs.core.context import Ablation, Context, MethodSettings, Stage
+from sleuth.graphs.core.context import Ablation, Context, MethodSettings, Stage, parse_json
 from sleuth.graphs.core.state import RunState
 from sleuth.tools.data_files import read_toml
 
@@ -18,6 +18,20 @@ MethodName = Literal[
     "auto", "plain-rag", "par-rag", "crp-rag", "retro-rag", "ras", "hybrid-rag", "search-trained", "agent"
 ]
 """The methods that answer the questions of a chat, and those that research the sections of a report."""
+
+
+class DelegatingSettings(MethodSettings):
+    """Settings of what lets another method answer questions."""
+
+    method: MethodName = Field(default="auto", description="what answers the questions")
+    method_settings: Annotated[dict[str, Any], BeforeValidator(parse_json)] = Field(
+        default={}, description='settings of that method, as JSON: {"coarse_k": 5}'
+    )
+
+    def nested(self) -> dict[str, dict[str, Any]]:
+        """Return `method_settings`."""
+        return {self.method: self.method_settings}
+
 
 PartStatus = Literal["as published", "our reading", "deviates", "not implemented"]
 
@@ -98,7 +112,6 @@ class Method:
     paper: str
     when: str
     graph: Callable[[], StateGraph[Any, Context, Any, Any]]
-    state: type[RunState]
     settings: type[MethodSettings]
     calls: str = ""
     baseline: bool = False
@@ -111,6 +124,11 @@ class Method:
     def parts(self) -> Mapping[str, PaperPart]:
         """The parts of the method's paper by their keys; a method without a published paper has none."""
         return read_parts(self.name)
+
+    @property
+    def state(self) -> type[RunState]:
+        """The type of the graph's state."""
+        return self.graph().state_schema
 
     def nodes(self) -> list[str]:
         """Return the graph's nodes in the order of the method."""

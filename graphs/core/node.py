@@ -47,6 +47,7 @@ class Call(Generic[S]):
     Attributes:
         context: what the run needs and its state must not hold.
         settings: the settings of the method that is running.
+        state: the state of the run, from which the budget is counted and the seed derived.
         searches: archive references of the searches of this execution.
     """
 
@@ -56,8 +57,8 @@ class Call(Generic[S]):
         self.context = runtime.context
         self.settings = settings
         self.runtime = runtime
+        self.state = state
         self.searches: list[str] = []
-        self._state = state
         self._spare, self._sharing = spare, sharing
         self._model: ModelCaller | None = None
 
@@ -67,11 +68,14 @@ class Call(Generic[S]):
         thread.
         """
         if self._model is None:
-            left = remaining(self._state, self.runtime).max_calls
-            limit = None if left is None else (left - self._spare) // self._sharing
-            context, seed = self.context, f"{self._state.question}\n{self.context.fingerprint()}"
-            model = self.settings.model_for(context.model, context)
-            self._model = ModelCaller(model, context.archive, seed=seed, limit=limit, token_stream=context.token_stream)
+            context, seed = self.context, f"{self.state.question}\n{self.context.fingerprint()}"
+            self._model = ModelCaller(
+                self.settings.model_for(context.model, context),
+                context.archive,
+                seed=seed,
+                limit=self.remaining().max_calls,
+                token_stream=context.token_stream,
+            )
         return self._model
 
     async def load(self, references: Iterable[str]) -> list[Passage]:
@@ -81,23 +85,29 @@ class Call(Generic[S]):
         """
         return [deserialize_passage(record) for record in await self.context.archive.load(references)]
 
-    def affords(self, calls: int = 1) -> bool:
-        """Return whether the budget has room for this number of calls after those that were made.
+    def remaining(self) -> Budget:
+        """Return the part of the budget that this execution may spend; negative where a limit was passed.
 
-        Nodes that share the budget make as many each, and the spare calls stay.
+        Spare calls are left to later nodes, and nodes that run in parallel share the rest.
         """
-        left = remaining(self._state, self.runtime)
+        budget = self.context.budget
+        calls, tokens = self.state.spending()
+        seconds = time.monotonic() - self.context.started
+        return Budget(
+            max_calls=None if budget.max_calls is None else (budget.max_calls - calls - self._spare) // self._sharing,
+            max_tokens=None if budget.max_tokens is None else (budget.max_tokens - tokens) // self._sharing,
+            max_seconds=None if budget.max_seconds is None else budget.max_seconds - seconds,
+        )
+
+    def affords(self, calls: int = 1) -> bool:
+        """Return whether the budget has room for this number of calls after those that were made."""
+        left = self.remaining()
         made = len(self._model.calls) if self._model else 0
-        calls = (made + calls) * self._sharing + self._spare
         return (
-            (left.max_calls is None or calls <= left.max_calls)
+            (left.max_calls is None or made + calls <= left.max_calls)
             and (left.max_tokens is None or left.max_tokens > 0)
             and (left.max_seconds is None or left.max_seconds > 0)
         )
-
-    def start_over(self, state: RunState) -> None:
-        """Count the budget and derive the seed from this state; call it before the first use of `model`."""
-        self._state = state
 
     def require(self, calls: int = 1) -> None:
         """End the node if the budget has no room for this number of further calls.
@@ -115,7 +125,7 @@ class Call(Generic[S]):
         if self._model is None:
             return update
         calls = {**update.get("calls", {}), **self._model.calls}
-        earlier = self._state.warnings if replaces_warnings else []
+        earlier = self.state.warnings if replaces_warnings else []
         warnings = [*earlier, *self._model.warnings, *update.get("warnings", [])]
         return {**update, "calls": calls, "warnings": warnings}
 
@@ -212,15 +222,3 @@ async def ask_or(model: ModelCaller, role: Role[I, O], given: I, otherwise: O, l
     except BadReply as error:
         model.warn(f"{error} {loss}")
         return otherwise
-
-
-def remaining(state: RunState, runtime: Runtime[Context]) -> Budget:
-    """Return the rest of the budget; negative where a limit was passed."""
-    budget = runtime.context.budget
-    calls, tokens = state.spending()
-    seconds = time.monotonic() - runtime.context.started
-    return Budget(
-        max_calls=None if budget.max_calls is None else budget.max_calls - calls,
-        max_tokens=None if budget.max_tokens is None else budget.max_tokens - tokens,
-        max_seconds=None if budget.max_seconds is None else budget.max_seconds - seconds,
-    )

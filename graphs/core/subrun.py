@@ -11,23 +11,20 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.config import get_config
-from langgraph.runtime import Runtime
 
 from sleuth.agents.llm.token_stream import AnswerStream, message_handlers
 from sleuth.agents.llm.tracing import as_usage
 from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.graphs.core.answer import Note, Subrun, Verdict, total_cost
-from sleuth.graphs.core.context import Context, SubrunRequest, SubrunResult
-from sleuth.graphs.core.node import remaining
-from sleuth.graphs.core.state import RunState
+from sleuth.graphs.core.context import SubrunRequest, SubrunResult
+from sleuth.graphs.core.node import Call
 from sleuth.tools.errors import RunError
 
 T = TypeVar("T")
 
 
 async def run_subrun(
-    state: RunState,
-    runtime: Runtime[Context],
+    call: Call[Any],
     *,
     method: str,
     number: int,
@@ -36,48 +33,43 @@ async def run_subrun(
     plan: Mapping[str, Any] | None = None,
     answer: AnswerStream | None = None,
     spare: int = 0,
-    sharing: int = 1,
 ) -> SubrunResult:
     """Run a method with the rest of the budget, and stream its steps and its answer from this node.
 
-    `answer` is the message of the answer; the caller finishes it. By default it is a message of its own. Of the budget,
-    `spare` model calls are left to later nodes, and `sharing` sub-runs that run in parallel share the rest.
+    `answer` is the message of the answer; the caller finishes it. By default it is a message of its own. Of the budget
+    of this node, `spare` model calls are left.
     """
-    subruns, token_stream, config = runtime.context.hops, runtime.context.token_stream, get_config()["configurable"]
+    run, token_stream, config = call.context.hops, call.context.token_stream, get_config()["configurable"]
+    runtime, left, here = call.runtime, call.remaining(), copy_context()
     execution = runtime.execution_info
     assert execution is not None
-    if subruns is None:
+    if run is None:
         raise RunError(
             "This graph runs other methods: set `hops` of its Context to what runs them, as `sleuth.ask` does."
         )
-    left = remaining(state, runtime)
-    calls, tokens = left.max_calls, left.max_tokens
-    budget = replace(
-        left,
-        max_calls=None if calls is None else (calls - spare) // sharing,
-        max_tokens=None if tokens is None else tokens // sharing,
-    )
+    message = answer or AnswerStream()
+
+    def stream(step: dict[str, Any]) -> None:
+        runtime.stream_writer(step)
+        message.write(step)
+
+    budget = replace(left, max_calls=None if left.max_calls is None else left.max_calls - spare)
     subrun = SubrunRequest(
         number=number,
         method=method,
-        question=state.question,
+        question=call.state.question,
         notes=dict(notes or {}),
         values=values,
         budget=budget,
         parent=str(config.get("thread_id") or ""),
         checkpoint=str(config.get("checkpoint_map", {}).get("", "")),
         place=execution.task_id,
+        on_step=lambda step: here.run(stream, step),
         plan=dict(plan or {}),
-        has_listeners=token_stream is not None and token_stream.wants_tokens(),
+        wants_tokens=(lambda: here.run(token_stream.wants_tokens)) if token_stream else None,
         control=runtime.control,
     )
-    message, here = answer or AnswerStream(), copy_context()
-
-    def stream(step: dict[str, Any]) -> None:
-        runtime.stream_writer(step)
-        message.write(step)
-
-    end = await in_fresh_context(subruns.run(subrun, lambda step: here.run(stream, step)))
+    end = await in_fresh_context(run(subrun))
     if message.has_text and answer is None:
         message.finish(AIMessage(end.verdict["text"], usage_metadata=as_usage(**total_cost(end.calls))))
     return end

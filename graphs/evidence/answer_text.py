@@ -18,14 +18,14 @@ _INSTEAD: Final[dict[Status, str]] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AnswerText:
+class MarkedText:
     """A text with footnotes; `marks` are its marks, in order: start and end in characters, and the citation's index."""
 
     text: str
     marks: list[tuple[int, int, int]]
 
 
-def with_footnotes(verdict: Verdict) -> AnswerText:
+def with_footnotes(verdict: Verdict) -> MarkedText:
     """Return the text of a chat message; without an answer it explains the reason."""
     marked = with_marks(verdict["text"].strip(), verdict["citations"])
     reason = f"{_INSTEAD[verdict['status']]}\n\n" if _INSTEAD[verdict["status"]] else ""
@@ -37,7 +37,7 @@ def with_footnotes(verdict: Verdict) -> AnswerText:
         notes.append(f"[{number}] {where + ': ' if where else ''}“{single_line(cited['quote'])}”")
     is_weakly_supported = is_weak(verdict["status"], verdict.get("support"))
     weak = "The sources support this answer only weakly." if is_weakly_supported else ""
-    return AnswerText(text="\n\n".join(filter(None, [text, "\n".join(notes), weak])), marks=marks)
+    return MarkedText(text="\n\n".join(filter(None, [text, "\n".join(notes), weak])), marks=marks)
 
 
 def message_of(answer: Answer) -> str:
@@ -45,7 +45,7 @@ def message_of(answer: Answer) -> str:
     return with_footnotes(Verdict(status=answer.status, text=answer.text, citations=answer.citations)).text
 
 
-def with_marks(text: str, citations: Sequence[Citation]) -> AnswerText:
+def with_marks(text: str, citations: Sequence[Citation]) -> MarkedText:
     """Return the text with the number of each citation after the sentences that it supports, or at the end."""
     places = sorted((end, at) for at, each in enumerate(citations) for end in each.get("sentence_ends", [len(text)]))
     marked, done = "", 0
@@ -54,4 +54,4 @@ def with_marks(text: str, citations: Sequence[Citation]) -> AnswerText:
         marked += f"{text[done:end]} [{at + 1}]"
         marks.append((len(marked) - len(f"[{at + 1}]"), len(marked), at))
         done = end
-    return AnswerText(text=marked + text[done:], marks=marks)
+    return MarkedText(text=marked + text[done:], marks=marks)

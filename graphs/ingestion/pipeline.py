@@ -64,25 +64,24 @@ class ProgressReporter:
     """Adds up the counts of an ingest and passes the sums to a callback, in the event loop."""
 
     def __init__(self, on_progress: OnProgress | None) -> None:
-        self._now = IngestProgress()
+        self._counts = Counter[str]()
         self._on_progress = on_progress
         self._loop = asyncio.get_running_loop()
 
-    def show(self, *, files: int = 0, stored: int = 0, embedded: int = 0, **changes: Any) -> None:  # noqa: ANN401
-        """Add counts; `changes` replace other fields."""
-        now = self._now
-        others: dict[str, Any] = {"failure": None, "differences": {}, **changes}
-        files, stored, embedded = now.files + files, now.stored + stored, now.embedded + embedded
-        self._now = replace(now, files=files, stored=stored, embedded=embedded, **others)
+    def add(
+        self, *, failure: str | None = None, differences: Mapping[str, Difference] | None = None, **counts: int
+    ) -> None:
+        """Add counts."""
+        self._counts.update(counts)
         if self._on_progress is not None:
-            self._on_progress(self._now)
+            self._on_progress(IngestProgress(**self._counts, failure=failure, differences=differences or {}))
 
     def count_embedded(self, slowest: IndexName) -> OnIndexed:
         """Return a callback for indexing; a passage counts when it is in the slowest index, which is updated last."""
 
         def on_indexed(index: IndexName, passages: int) -> None:
             if index == slowest:
-                self._loop.call_soon_threadsafe(lambda: self.show(embedded=passages))
+                self._loop.call_soon_threadsafe(lambda: self.add(embedded=passages))
 
         return on_indexed
 
@@ -137,7 +136,7 @@ async def ingest_into(
     progress = ProgressReporter(on_progress)
     roots = [await asyncio.to_thread(path.absolute) for path in paths]
     files, passed_over = await collection.list_files(roots, only)
-    progress.show(total=len(files))
+    progress.add(total=len(files))
     report = await _read_batches(files, collection, progress, stopped)
     await collection.stop_workers()
     await collection.finish_change()
@@ -157,8 +156,8 @@ async def _read_batches(
     try:
         async for batch, stored in collection.ingest_files(files, stopped=stopped):
             for failure in batch.failures:
-                progress.show(failure=failure)
-            progress.show(files=batch.files, stored=stored.passages, differences=batch.files_of(stored))
+                progress.add(failure=failure)
+            progress.add(files=batch.files, stored=stored.passages, differences=batch.files_of(stored))
             counts.update(added=stored.added, updated=stored.updated, unchanged=stored.unchanged)
             counts.update(failed=len(batch.failures), passages=stored.passages)
             warnings += [*batch.failures, *batch.notes]

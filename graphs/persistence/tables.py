@@ -12,6 +12,7 @@ from sqlalchemy import (
     Table,
     TableClause,
     Text,
+    case,
     column,
     func,
     insert,
@@ -93,18 +94,11 @@ def migrate(engine: Engine) -> None:
             if each.name not in known:
                 kind = each.type.compile(engine.dialect)
                 connection.execute(text(f"ALTER TABLE {threads.name} ADD COLUMN {each.name} {kind}"))
-        if "outcome" not in known:
-            _set_outcomes(connection)
+        if "outcome" not in known:  # of runs without an answer
+            states = case({"new": "queued", "interrupted": "stopped"}, value=threads.c.status, else_=threads.c.status)
+            connection.execute(update(threads).where(threads.c.status != "done").values(outcome=states))
         for index in threads.indexes:
             index.create(connection, checkfirst=True)
-
-
-def _set_outcomes(connection: Connection) -> None:
-    """Record the outcomes of runs of an older release that have no answer."""
-    old = threads.c.outcome.is_(None)
-    for before, outcome in (("new", "queued"), ("interrupted", "stopped")):
-        connection.execute(update(threads).where(old, threads.c.status == before).values(outcome=outcome))
-    connection.execute(update(threads).where(old, threads.c.status != "done").values(outcome=threads.c.status))
 
 
 def checkpoint_tables(connection: Connection) -> list[TableClause]:

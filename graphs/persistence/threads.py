@@ -215,8 +215,8 @@ class Thread:
 class Origin:
     """The run and checkpoint that a thread comes from, and its number as a sub-run of that run; 0 for a fork."""
 
-    parent: str
-    checkpoint: str
+    parent: str = ""
+    checkpoint: str = ""
     hop: int = 0
 
 
@@ -282,7 +282,7 @@ class Threads:
         del row["state"]
 
         statement = insert(threads).values({**row, "outcome": thread.outcome})
-        await self._update(thread.part_of, lambda connection: connection.execute(statement))
+        await self.transact(thread.part_of, lambda connection: connection.execute(statement))
 
     async def get(self, id: str) -> Thread:
         """Return a thread; raise UnknownName with the nearest id if it does not exist."""
@@ -329,7 +329,15 @@ class Threads:
         averages = func.avg(columns.calls), func.avg(columns.tokens), func.avg(columns.seconds)
         query = select(columns.method, func.count(), *averages)
         query = query.where(self._mine(), columns.calls.is_not(None)).group_by(columns.method)
-        return {row[0]: _average(*row[1:]) for row in await self._rows(query)}
+        return {
+            method: AverageCost(
+                runs=runs,
+                calls=round(float(calls), 1),  # Decimal in Postgres
+                tokens=round(float(tokens)),
+                seconds=None if seconds is None else round(float(seconds), 3),
+            )
+            for method, runs, calls, tokens, seconds in await self._rows(query)
+        }
 
     async def list_all_owners(self) -> list[Thread]:
         """Return the threads of all owners: pruning for one must keep what others share."""
@@ -359,14 +367,14 @@ class Threads:
 
     async def _set(self, id: str, values: dict[str, Any]) -> None:
         statement = update(threads).where(threads.c.id == id).values(values)
-        await self._update(id, lambda connection: connection.execute(statement))
+        await self.transact(id, lambda connection: connection.execute(statement))
 
     async def mark_stopped(self, id: str, *, at: str) -> None:
         """Record that a person stopped a run, unless it has ended, failed or been resumed."""
         unfinished = threads.c.status.in_(("new", "queued", "interrupted"))
         statement = update(threads).where(threads.c.id == id, unfinished)
         values = {"status": "stopped", "outcome": "stopped", "updated_at": at}
-        await self._update(id, lambda connection: connection.execute(statement.values(values)))
+        await self.transact(id, lambda connection: connection.execute(statement.values(values)))
 
     async def subruns_of(self, id: str) -> list[Thread]:
         """Return the sub-runs of a run and of all its branches, the first one first."""
@@ -385,7 +393,7 @@ class Threads:
                 for rows in checkpoint_tables(connection):
                     connection.execute(delete(rows).where(rows.c.thread_id == id))
 
-        await self._update(id, write)
+        await self.transact(id, write)
 
     def _mine(self) -> ColumnElement[bool]:
         return threads.c.owner == self.owner
@@ -410,8 +418,12 @@ class Threads:
 
         return await asyncio.to_thread(read)
 
-    async def _update(self, fenced: str, write: Callable[[Connection], object]) -> None:
-        """Write to the end of a transaction; a cancellation is raised after it."""
+    async def transact(self, fenced: str, write: Callable[[Connection], object]) -> None:
+        """Write to the end of a transaction; a cancellation is raised after it.
+
+        Raises:
+            ThreadBusy: another process has taken the thread `fenced`.
+        """
         task, cancelled = asyncio.ensure_future(asyncio.to_thread(self._write, write, fenced)), None
         while not task.done():
             try:
@@ -426,11 +438,6 @@ class Threads:
         with self.engine.execution_options(sleuth_write=True).begin() as connection:
             check_token(connection, fenced, self._locks.token(fenced))
             write(connection)
-
-
-def _average(runs: int, calls: Any, tokens: Any, seconds: Any) -> AverageCost:  # noqa: ANN401 - Decimal in Postgres
-    known = None if seconds is None else round(float(seconds), 3)
-    return AverageCost(runs=runs, calls=round(float(calls), 1), tokens=round(float(tokens)), seconds=known)
 
 
 def _columns(result: RunResult | None) -> dict[str, Any]:

@@ -32,9 +32,9 @@ from sleuth.agents.roles.reporting import (
 )
 from sleuth.agents.roles.reporting import Section as WrittenSection
 from sleuth.graphs.core.answer import Note, Subrun, Verdict, make_verdict
-from sleuth.graphs.core.approval import Decision, ask_approval
-from sleuth.graphs.core.context import Context, MethodSettings, SubrunResult, parse_json
-from sleuth.graphs.core.method import Method, MethodName, summarize_update
+from sleuth.graphs.core.approval import AwaitsApproval, ask_approval
+from sleuth.graphs.core.context import Context, SubrunResult, parse_json
+from sleuth.graphs.core.method import DelegatingSettings, Method, MethodName, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, gather_by_key, new_graph, node, node_with
 from sleuth.graphs.core.passages import archive_passages
 from sleuth.graphs.core.state import Keyed, Question, RunState, SharesBudget, Update
@@ -52,13 +52,10 @@ _FIRST_SEARCH = 8
 """Passages from which the outline is made."""
 
 
-class Settings(MethodSettings):
+class Settings(DelegatingSettings):
     """Settings of `--set`."""
 
     method: MethodName = Setting(default="auto", description="what researches the sections")
-    method_settings: Annotated[dict[str, Any], BeforeValidator(parse_json)] = Setting(
-        default={}, description='settings of that method, as JSON: {"coarse_k": 5}'
-    )
     sections: Annotated[list[OutlinedSection], BeforeValidator(parse_json)] = Setting(
         default=[],
         max_length=MAX_SECTIONS,
@@ -70,10 +67,6 @@ class Settings(MethodSettings):
     )
     min_support: float = Setting(default=0.5, ge=0, le=1, description="the least support of a sentence that is kept")
     approve: bool = Setting(default=False, description="the outline waits for approval")
-
-    def nested(self) -> dict[str, dict[str, Any]]:
-        """Return `method_settings`."""
-        return {self.method: self.method_settings}
 
 
 class Section(TypedDict):
@@ -96,17 +89,13 @@ class Draft(TypedDict):
 
 
 @dataclass(frozen=True, kw_only=True)
-class State(RunState):
+class State(AwaitsApproval, RunState):
     """State of a report. Sections are keyed by their number as text, sentences by `section.sentence`."""
 
     title: str = ""
     """The title."""
     sections: Annotated[dict[str, Section], Keyed] = field(default_factory=dict)
     """The outline."""
-    decision: Decision = ""
-    """The decision about the outline."""
-    remark: str = ""
-    """Why the person's reply could not be used."""
     hops: Annotated[dict[str, Subrun], Keyed] = field(default_factory=dict)
     """The research of each section."""
     sources: Annotated[dict[str, list[str]], Keyed] = field(default_factory=dict)
@@ -163,15 +152,7 @@ async def research(state: ResearchState, call: Call[Settings]) -> Update:
         return {}
     settings, number = call.settings, state.section
     subrun = new_subrun(settings.method, f"section {number}")
-    end = await run_subrun(
-        state,
-        call.runtime,
-        method=settings.method,
-        number=int(number),
-        values=settings.method_settings,
-        spare=state.sharing,
-        sharing=state.sharing,
-    )
+    end = await run_subrun(call, method=settings.method, number=int(number), values=settings.method_settings, spare=1)
     query = Query(text=state.question, k=settings.passages, mode="hybrid")
     found = (await search_passages(call, {"": query}))[""] if settings.passages else []
     read = await call.load(found)
@@ -380,7 +361,6 @@ METHOD = Method(
     when="the answer takes pages",
     calls="the research of each section, and one to write it",
     graph=graph,
-    state=State,
     settings=Settings,
     summarize_update=summarize,
 )

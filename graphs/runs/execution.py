@@ -25,7 +25,7 @@ from langgraph.types import Command, StateSnapshot
 from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.graphs.compat import FORMER_NODES
 from sleuth.graphs.core.answer import Answer
-from sleuth.graphs.core.context import Context, MethodSettings, OnStep, SubrunRequest, SubrunResult
+from sleuth.graphs.core.context import Context, MethodSettings, SubrunRequest, SubrunResult
 from sleuth.graphs.core.private_graph import PrivateGraph
 from sleuth.graphs.core.state import find_hashes
 from sleuth.graphs.core.wall_clock import seconds_at
@@ -52,13 +52,9 @@ def uncheckpointed(name: str) -> Compiled:
     """
     graph = PrivateGraph(runnable(name).graph())
     for former, router in FORMER_NODES.get(name, {}).items():
-        graph.add_node(former, _change_nothing)
+        graph.add_node(former, lambda state: None)
         graph.add_conditional_edges(former, router)
     return graph.compile(name=name)
-
-
-async def _change_nothing(state: object) -> None:
-    """Node of an older release: its router leads to a present one."""
 
 
 def compile_method(name: str, saver: BaseCheckpointSaver[Any]) -> Compiled:
@@ -132,8 +128,8 @@ async def resume_with_budget(graph: Compiled, config: RunnableConfig) -> float |
     latest = await graph.aget_state(config)
     if latest.tasks or (latest.values.get("verdict") or {}).get("status") != "out_of_budget":
         return None
-    states = [state async for state in graph.aget_state_history(config)]
-    at = next((state for state in path_to_latest(states) if not _is_out_of_budget(state.values)), None)
+    path = path_to_latest([state async for state in graph.aget_state_history(config)])
+    at = next((state for state in path if not _is_out_of_budget(state.values)), None)
     if at is None:
         return None
     await graph.aupdate_state(at.config, None, as_node="__copy__")
@@ -142,8 +138,8 @@ async def resume_with_budget(graph: Compiled, config: RunnableConfig) -> float |
 
 async def explain_changed_state(graph: Compiled, config: RunnableConfig, error: Exception) -> str:
     """Explain an error of a run whose state a fork has changed; raise the error again if no state was changed."""
-    states = [state async for state in graph.aget_state_history(config)]
-    if not any((state.metadata or {}).get("source") == "update" for state in path_to_latest(states)[:-1]):
+    path = path_to_latest([state async for state in graph.aget_state_history(config)])
+    if not any((state.metadata or {}).get("source") == "update" for state in path[:-1]):
         raise error
     reason = f"the state has no entry {error}" if isinstance(error, KeyError) else str(error)
     return (
@@ -176,9 +172,8 @@ class StoreSubruns:
 
     runs: "RunService"
     outer: Thread
-    wants_tokens: Callable[[], bool] | None = None
 
-    async def run(self, request: SubrunRequest, tell: OnStep) -> SubrunResult:
+    async def __call__(self, request: SubrunRequest) -> SubrunResult:
         """Start or resume a sub-run with the budget of the request."""
         id = _thread_of(request)
         if not await self.runs.store.threads.exists(id):
@@ -192,11 +187,11 @@ class StoreSubruns:
             graph, config = self.runs.graph(thread), self.runs.config(thread)
             await _begin(graph, config, request, settings)
         async with aclosing(
-            self.runs.run(id, budget=request.budget, wants_tokens=self.wants_tokens, control=request.control)
+            self.runs.run(id, budget=request.budget, wants_tokens=request.wants_tokens, control=request.control)
         ) as events:
             async for event in events:
                 if not isinstance(event, Answer):
-                    tell(asdict(event))
+                    request.on_step(asdict(event))
         return _end(id, (await graph.aget_state(config)).values)
 
 
@@ -212,13 +207,18 @@ class CheckpointerSubruns:
     profile: Profile = "default"
     announce: Callable[[str, SubrunRequest], Awaitable[None]] | None = None
 
-    async def run(self, request: SubrunRequest, tell: OnStep) -> SubrunResult:
+    async def __call__(self, request: SubrunRequest) -> SubrunResult:
         """Start or resume a sub-run. Thread ids are UUIDs, which LangGraph's servers require."""
         id = str(uuid5(NAMESPACE_OID, f"{request.parent}/{request.number}/{request.place}"))
         settings = configure(runnable(request.method), request.values, self.profile)
-        token_stream, budget = TokenStream(wants_tokens=lambda: request.has_listeners), request.budget
-        own: dict[str, Any] = {"settings": settings, "budget": budget, "token_stream": token_stream, "hops": self}
-        context = replace(self.context, **own, started=monotonic())
+        context = replace(
+            self.context,
+            settings=settings,
+            budget=request.budget,
+            token_stream=TokenStream(wants_tokens=request.wants_tokens) if request.wants_tokens else None,
+            hops=self,
+            started=monotonic(),
+        )
         graph = compile_method(request.method, self.saver)
         place, about = {"thread_id": id, "checkpoint_ns": ""}, {"graph_id": request.method}
         config = RunnableConfig(configurable=place, metadata=about, recursion_limit=RECURSION_LIMIT)
@@ -229,7 +229,7 @@ class CheckpointerSubruns:
         if before.tasks:
             async with aclosing(stream_steps(graph, None, config, context, control=request.control)) as steps:
                 async for step in steps:
-                    tell({"thread": id, "method": request.method, "part_of": request.parent, **step})
+                    request.on_step({"thread": id, "method": request.method, "part_of": request.parent, **step})
         return _end(id, (await graph.aget_state(config)).values)
 
 

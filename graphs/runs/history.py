@@ -92,24 +92,23 @@ async def replay_steps(runs: RunService, id: str) -> list[Step]:
 
 
 def _views(states: list[StateSnapshot]) -> list[CheckpointView]:
-    by_id = {checkpoint_id_of(state): state for state in states}
-    return [_view(state, by_id) for state in states]
-
-
-def _view(state: StateSnapshot, states: Mapping[str, StateSnapshot]) -> CheckpointView:
-    parent = states.get(parent_id(state))
-    before = parent.values if parent else {}
-    metadata: dict[str, Any] = dict(state.metadata or {})
-    return CheckpointView(
-        checkpoint=checkpoint_id_of(state),
-        parent=parent_id(state),
-        step=int(metadata.get("step", 0)),
-        node=_wrote(state, states),
-        next=list(state.next),
-        at=str(state.created_at or ""),
-        changed={name: value for name, value in state.values.items() if before.get(name) != value},
-        source=str(metadata.get("source", "loop")),
-    )
+    by_id, views = {checkpoint_id_of(state): state for state in states}, []
+    for id, state in by_id.items():
+        parent = by_id.get(parent_id(state))
+        before = parent.values if parent else {}
+        metadata: dict[str, Any] = dict(state.metadata or {})
+        view = CheckpointView(
+            checkpoint=id,
+            parent=parent_id(state),
+            step=int(metadata.get("step", 0)),
+            node=_wrote(state, by_id),
+            next=list(state.next),
+            at=str(state.created_at or ""),
+            changed={name: value for name, value in state.values.items() if before.get(name) != value},
+            source=str(metadata.get("source", "loop")),
+        )
+        views.append(view)
+    return views
 
 
 def _wrote(state: StateSnapshot, states: Mapping[str, StateSnapshot]) -> list[str]:
@@ -267,8 +266,10 @@ async def _copy_to(
     _check_place(state, wrote, changes)
     if thread.method == CHAT.name:
         raise UsageError("A branch of a chat cannot have a name: fork it within its thread.")
-    values = thread.options.values
-    forked = await _start_from(runs, thread, state, thread.question, thread.method, name=name, values=values)
+    origin = Origin(parent=thread.id, checkpoint=checkpoint_id_of(state))
+    forked = await runs.start_like(
+        thread, thread.question, thread.method, origin=origin, values=thread.options.values, thread=name
+    )
     graph, config = runs.graph(forked), with_paused_clock(runs.config(forked), state)
     if not wrote:
         given = {name: state.values[name] for name in Question.__dataclass_fields__} | changes
@@ -285,29 +286,13 @@ async def _fork_into(
     """Create a thread of another method that starts with this one's notes on sub-questions."""
     notes = merge_keys(state.values.get("notes", {}), [changes.get("notes", {})]).values()
     question = changes.get("question", state.values.get("question", thread.question))
-    forked = await _start_from(runs, thread, state, question, into, name=name)
+    origin = Origin(parent=thread.id, checkpoint=checkpoint_id_of(state))
+    forked = await runs.start_like(thread, question, into, origin=origin, thread=name)
     # A finding for the whole question would be taken for its answer.
     kept = [note for note in notes if not same_question(note["question"], question)]
     handed_over = {f"handed over {at}": note for at, note in enumerate(kept, start=1)}
     given = {"question": forked.question, "notes": handed_over}
     return await runs.graph(forked).aupdate_state(runs.config(forked), given, as_node=START)
-
-
-async def _start_from(
-    runs: RunService,
-    thread: Thread,
-    state: StateSnapshot,
-    question: str,
-    method: str,
-    *,
-    name: str | None,
-    values: dict[str, Any] | None = None,
-) -> Thread:
-    """Create a thread that belongs to a checkpoint of this one, with its profile, budget and pages."""
-    origin = Origin(parent=thread.id, checkpoint=checkpoint_id_of(state))
-    budget = thread.options.budget
-    new = await runs.start_like(thread, question, method, values=values, budget=budget, thread=name, origin=origin)
-    return await runs.store.threads.get(new)
 
 
 async def export_run(runs: RunService, id: str) -> dict[str, Any]:

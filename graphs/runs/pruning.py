@@ -13,11 +13,10 @@ from datetime import UTC, datetime, timedelta
 from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
-from sqlalchemy import delete, select, text
+from sqlalchemy import Connection, delete, select, text
 
 from sleuth.graphs.core.state import find_hashes
 from sleuth.graphs.persistence.tables import checkpoint_tables
-from sleuth.graphs.persistence.thread_locks import check_token
 from sleuth.graphs.persistence.threads import Thread
 from sleuth.graphs.runs.execution import Compiled, checkpoint_id_of, parent_id
 from sleuth.graphs.runs.service import RunService
@@ -190,7 +189,15 @@ async def _delete_old_checkpoints(runs: RunService, thread: Thread, keep_last: i
     for found in kept:
         if found.parent_config and parent_id(found) not in ids:
             await materialize_checkpoint(runs.graph(thread), found)
-    await asyncio.to_thread(_delete, runs, thread, [checkpoint_id_of(found) for found in gone])
+    unneeded = [checkpoint_id_of(found) for found in gone]
+
+    def delete_unneeded(connection: Connection) -> None:
+        for rows in checkpoint_tables(connection)[:2]:
+            connection.execute(delete(rows).where(rows.c.thread_id == thread.id, rows.c.checkpoint_id.in_(unneeded)))
+        if connection.dialect.name == "postgresql":
+            connection.execute(text(UNUSED_BLOBS), {"thread": thread.id})
+
+    await runs.store.threads.transact(thread.id, delete_unneeded)
     return len(gone)
 
 
@@ -214,13 +221,3 @@ async def materialize_checkpoint(graph: Compiled, found: CheckpointTuple) -> Non
     assert found.parent_config
     assert isinstance(graph.checkpointer, BaseCheckpointSaver)
     await graph.checkpointer.aput(found.parent_config, checkpoint, found.metadata, versions)  # type: ignore[arg-type]
-
-
-def _delete(runs: RunService, thread: Thread, ids: list[str]) -> None:
-    """Delete checkpoints of a thread in one transaction."""
-    with runs.store.engine.execution_options(sleuth_write=True).begin() as connection:
-        check_token(connection, thread.id, runs.store.locks.token(thread.id))
-        for rows in checkpoint_tables(connection)[:2]:
-            connection.execute(delete(rows).where(rows.c.thread_id == thread.id, rows.c.checkpoint_id.in_(ids)))
-        if connection.dialect.name == "postgresql":
-            connection.execute(text(UNUSED_BLOBS), {"thread": thread.id})

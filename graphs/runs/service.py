@@ -106,7 +106,7 @@ class RunService:
                 or was used before, unless it is a chat or waits for a reply.
             RunError: the last turn of the chat has not ended.
         """
-        checked = check_question(question)
+        checked, origin = check_question(question), origin or Origin()
         kind, id = runnable(method_name), thread or uuid.uuid4().hex[:12]
         if await self.store.threads.exists(id):
             known = await self.store.threads.find(id)
@@ -120,7 +120,7 @@ class RunService:
         settings = configure(kind, values or {}, profile)
         if self.services is not None and getattr(settings, "check_evidence", False):
             require_checker(self.services.checker)
-        more: dict[str, Any] = {"hop": origin.hop} if origin and origin.hop else {}
+        more: dict[str, Any] = {"hop": origin.hop} if origin.hop else {}
         more |= {"where": where.strip()} if parse_filter(where).terms else {}
         earlier = {"earlier": (after.question, message_of(after))} if after else {}
         more |= {"turn": Turn(text=checked, at="", **earlier)} if method_name == CHAT.name else {}
@@ -139,8 +139,8 @@ class RunService:
                 method=method_name,
                 question=checked,
                 options=options,
-                parent=origin.parent if origin else "",
-                parent_checkpoint=origin.checkpoint if origin else "",
+                parent=origin.parent,
+                parent_checkpoint=origin.checkpoint,
                 created_at=created,
                 updated_at=created,
             )
@@ -156,18 +156,31 @@ class RunService:
         if await self.store.saver.aget_tuple({"configurable": {"thread_id": id}}):
             raise UsageError(f"The name {id} already has checkpoints. Choose another name.")
 
-    async def start_like(self, other: Thread, question: str, method_name: str, **options: Any) -> str:  # noqa: ANN401 - those of start
-        """Store a new run with the profile, the pages and the filter of another one; `options` are those of `start`."""
+    async def start_like(
+        self,
+        other: Thread,
+        question: str,
+        method_name: str,
+        *,
+        origin: Origin,
+        values: dict[str, Any] | None = None,
+        thread: str | None = None,
+    ) -> Thread:
+        """Store a new run with the profile, the budget, the pages and the filter of another one, and return it."""
         kept = other.options
-        return await self.start(
+        id = await self.start(
             question,
             method_name,
+            values=values,
             profile=kept.profile,
+            budget=kept.budget,
+            thread=thread,
             pages=await self._pages_of(other),
             with_collection=kept.pages.beside,
             where=kept.where,
-            **options,
+            origin=origin,
         )
+        return await self.store.threads.get(id)
 
     async def _store_pages(self, pages: Sequence[PageText], *, with_collection: bool) -> StoredPages:
         """Archive the text of pages, so that a run can resume without their files."""
@@ -404,9 +417,7 @@ class RunService:
             archive=self.store.archive,
             settings=configure(runnable(thread.method), thread.options.values, thread.options.profile),
             budget=thread.options.budget,
-            hops=StoreSubruns(
-                runs=self, outer=thread, wants_tokens=token_stream.wants_tokens if token_stream else None
-            ),
+            hops=StoreSubruns(runs=self, outer=thread),
             token_stream=token_stream,
         )
 

@@ -152,6 +152,6 @@ def figures_of(column: Column, rows: Sequence[Row]) -> list[str]:
     counts = Counter(values).most_common()
     if kind == "yes-no" or (len(counts) < len(values) and len(counts) <= _GROUPS):
         texts = {read_value(kind, row[name]["value"]): row[name]["value"] for row in reversed(rows)}  # as first stated
-        told = ", ".join(f"{value if kind == 'yes-no' else texts[value]} {count}" for value, count in counts)
-        lines.append(f"{name}: {told}")
+        shares = ", ".join(f"{value if kind == 'yes-no' else texts[value]} {count}" for value, count in counts)
+        lines.append(f"{name}: {shares}")
     return lines

@@ -30,7 +30,7 @@ from sleuth.agents.roles.surveying import (
     SurveySentence,
 )
 from sleuth.graphs.core.answer import Note, Status, Verdict, make_verdict
-from sleuth.graphs.core.approval import Decision, ask_approval
+from sleuth.graphs.core.approval import AwaitsApproval, ask_approval
 from sleuth.graphs.core.context import CheckedSettings, Context, parse_json
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, ask_or, gather_by_key, new_graph, node, node_with
@@ -108,17 +108,13 @@ class SurveyedDocument(TypedDict):
 
 
 @dataclass(frozen=True, kw_only=True)
-class State(RunState):
+class State(AwaitsApproval, RunState):
     """State of a survey."""
 
     columns: list[Column] = field(default_factory=list)
     """The columns, in their order."""
     conditions: list[Condition] = field(default_factory=list)
     """Conditions of the documents that count."""
-    decision: Decision = ""
-    """The decision about the columns."""
-    remark: str = ""
-    """Why the person's reply could not be used."""
     documents: Annotated[dict[str, SurveyedDocument], Keyed] = field(default_factory=dict)
     """The documents by id, in the order of the table."""
     skipped: int = 0
@@ -236,8 +232,8 @@ async def aggregate(state: State, call: Call[Settings]) -> Update:
     figures = [f"documents asked: {len(state.rows)} of {len(state.documents)}"]
     figures += [f"documents left out by the settings: {state.skipped}"] if state.skipped else []
     if state.conditions:
-        told = " and ".join(map(_in_words, state.conditions))
-        figures.append(f"documents with {told}: {len(counted)}")
+        conditions = " and ".join(map(_in_words, state.conditions))
+        figures.append(f"documents with {conditions}: {len(counted)}")
     rows = [state.rows[id] for id in counted]
     figures += [line for each in state.columns for line in figures_of(each, rows)]
     return {"counted": counted, "figures": figures}
@@ -383,14 +379,14 @@ async def _checked(cell: Cell, column: Column, passages: Sequence[Passage], call
 
 async def _sentence(state: State, call: Call[Settings]) -> str:
     """Return the sentence of the answer; the figures themselves if the model's has another number."""
-    told = "; ".join(state.figures) + "."
+    figures = "; ".join(state.figures) + "."
     if not call.affords():
-        return told
+        return figures
     loss = "The figures are shown as they are."
     given = FiguresInput(question=state.question, figures=tuple(state.figures))
     sentence = (await ask_or(call.model, WRITE_SURVEY, given, SurveySentence(sentence=""), loss)).sentence.strip()
-    if not sentence or numbers_in(sentence) - numbers_in(told) - numbers_in(state.question):
-        return told
+    if not sentence or numbers_in(sentence) - numbers_in(figures) - numbers_in(state.question):
+        return figures
     return sentence
 
 
@@ -433,7 +429,6 @@ METHOD = Method(
     when="you ask about a whole collection: which, how many, how much in all",
     calls="one for each document and column",
     graph=graph,
-    state=State,
     settings=Settings,
     summarize_update=summarize,
     read_table=read_table,

@@ -372,9 +372,9 @@ async def open_client(
         async with client.LLMClient.open(settings) as opened:
             yield opened
         return
-    from sleuth.agents.llm.chat_models import DEFAULT, ChatModels
+    from sleuth.agents.llm.chat_models import ChatModels
 
-    models = model if isinstance(model, Mapping) else {DEFAULT: model}
+    models = model if isinstance(model, Mapping) else {"default": model}
     yield ChatModels(models, concurrency=settings.concurrency, seconds=settings.timeout)
 
 

@@ -23,13 +23,12 @@ from langgraph.func import entrypoint
 from sleuth.agents.formatting import Source
 from sleuth.agents.model import Model
 from sleuth.agents.model_calls.caller import ModelCaller
-from sleuth.agents.roles.inputs import ReadInput
+from sleuth.agents.roles.inputs import PassageInput, ReadInput
 from sleuth.agents.roles.questions import (
     WRITE_MULTI,
     WRITE_SINGLE,
     WRITE_UNANSWERABLE,
     LinkedPassagesInput,
-    PassageInput,
 )
 from sleuth.agents.roles.reading import READ
 from sleuth.graphs.core.context import Budget

@@ -13,9 +13,9 @@ from sleuth.agents.formatting import Facts, Source, SubQuery, format_fact
 from sleuth.agents.graph_encoder import TOKENS, ModelWithGraph, graph_texts, is_graph_model, read_graph
 from sleuth.agents.model import Message, Request
 from sleuth.agents.model_calls.caller import render_messages
-from sleuth.agents.roles.inputs import QuestionInput
+from sleuth.agents.roles.inputs import PassageInput, QuestionInput
 from sleuth.agents.roles.planning import BEGIN, SoFar
-from sleuth.agents.roles.reading import ANSWER_FROM_FACTS, EXTRACT, ExtractInput
+from sleuth.agents.roles.reading import ANSWER_FROM_FACTS, EXTRACT
 from sleuth.tools.errors import UsageError
 from sleuth.tools.storage.triples import Triple
 
@@ -50,7 +50,7 @@ def test_read_graph_of_prompt_without_triples_is_empty() -> None:
     assert read_graph(asked([])) == []
     assert read_graph(render_messages(ANSWER_FROM_FACTS, SoFar(question=text, queries=(), sources=()))) == []
     passage = Source(title="Oda", text="Oda was born in Varn.")
-    assert read_graph(render_messages(EXTRACT, ExtractInput(sources=(passage,)))) == []
+    assert read_graph(render_messages(EXTRACT, PassageInput(sources=(passage,)))) == []
 
 
 def request(sent: tuple[Message, ...]) -> Request:

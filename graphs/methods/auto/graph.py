@@ -113,7 +113,7 @@ async def act(state: State, call: Call[Settings]) -> Update:
     given = inherited_notes(state.notes, state.hops.values())
     for_all = call.settings.model_dump(include=set(CheckedSettings.model_fields), exclude_none=True)
     values = {**for_all, **call.settings.hop_settings.get(subrun["method"], {})}
-    end = await run_subrun(state, call.runtime, method=subrun["method"], number=int(number), notes=given, values=values)
+    end = await run_subrun(call, method=subrun["method"], number=int(number), notes=given, values=values)
     handed = [(note["question"], note["finding"]) for note in given.values()]
     new = {
         f"{subrun['method']} {key}": note
@@ -360,7 +360,6 @@ METHOD = Method(
     when="you do not know how hard the question is, and an easy one should stay cheap",
     calls="2 to 6; 2 on two hops",
     graph=graph,
-    state=State,
     settings=Settings,
     summarize_update=summarize,
 )

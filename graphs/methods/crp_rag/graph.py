@@ -412,6 +412,5 @@ METHOD = Method(
     when="there is more than one way to the answer, or a refusal is better than a guess",
     calls="3 to 24; 4 on two hops",
     graph=graph,
-    state=State,
     settings=Settings,
 )

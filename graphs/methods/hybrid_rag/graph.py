@@ -295,7 +295,6 @@ METHOD = Method(
     when="the question comes with web pages, needs numbers worked out, or may rest on something false",
     calls="0 to 7; 7 on two hops",
     graph=graph,
-    state=State,
     settings=Settings,
     summarize_update=summarize,
 )

@@ -391,7 +391,6 @@ METHOD = Method(
     when="the answer takes several look-ups that build on each other",
     calls="3 to 12; 6 on two hops",
     graph=graph,
-    state=State,
     settings=Settings,
     summarize_update=summarize,
     start_from_plan=start_from_plan,

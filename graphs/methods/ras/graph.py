@@ -316,7 +316,6 @@ METHOD = Method(
     when="facts from many passages have to be put together, and what they add up to should be seen",
     calls="8 to 20; 9 on two hops",
     graph=graph,
-    state=State,
     settings=Settings,
     summarize_update=summarize,
     read_graph=triple_graph.read_graph,

@@ -368,7 +368,6 @@ METHOD = Method(
     when="first finds mislead, and an early mistake must be undone by later evidence",
     calls="8 to 76; 13 on two hops",
     graph=graph,
-    state=State,
     settings=Settings,
     summarize_update=summarize,
 )

@@ -181,6 +181,5 @@ METHOD = Method(
     when="if vLLM serves a model of Search-R1, StepSearch or CoRAG",
     calls="2 to 5; 3 on two hops",
     graph=graph,
-    state=State,
     settings=Settings,
 )

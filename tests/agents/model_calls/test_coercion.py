@@ -69,9 +69,9 @@ def test_citations_in_other_forms_are_read(citations: object, quotes: list[Quote
     assert Quote().source == UNNAMED
 
 
-async def test_citation_that_is_dropped_has_a_warning() -> None:
+def test_citation_that_is_dropped_has_a_warning() -> None:
     text = reading(citations=[{"source": 1, "quote": {"a": 1, "b": 2}}, True, {"source": 1, "quote": LINE}])
-    output, losses = await parse_reply(READ, reply(text))
+    output, losses = parse_reply(READ, reply(text))
     assert output.citations == [Quote(source=1), Quote(source=1, quote=LINE)]
     assert sorted(loss.partition(":")[0] for loss in losses) == [
         "citations.0.quote was dropped",
@@ -102,8 +102,8 @@ def test_plan_in_other_forms_is_read(steps: object, plan: list[PlanStep]) -> Non
     assert parse(json.dumps({"steps": steps}), Plan).steps == plan
 
 
-async def test_plan_with_an_unknown_action_searches_and_warns() -> None:
-    output, losses = await parse_reply(PLAN, reply('[{"question": "Who?", "action": "Look up"}]'))
+def test_plan_with_an_unknown_action_searches_and_warns() -> None:
+    output, losses = parse_reply(PLAN, reply('[{"question": "Who?", "action": "Look up"}]'))
     assert output.steps == [PlanStep(question="Who?")]
     assert len(losses) == 1 and losses[0].startswith("steps.0.action was dropped")
 

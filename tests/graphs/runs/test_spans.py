@@ -54,7 +54,10 @@ class Server:
             "response_format": {"type": "x"},
         }
         body["messages"] = request.messages
-        return await trace_call(body, self.send, as_message, url="http://models.example:8000/v1")
+        async with trace_call(body, url="http://models.example:8000/v1") as call:
+            made = await self.send(call.headers)
+            call.message = as_message(made)
+            return made
 
     async def send(self, headers: Mapping[str, str]) -> Reply:
         self.headers.append(headers)

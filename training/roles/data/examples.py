@@ -20,7 +20,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
 from sleuth.agents.formatting import Source
-from sleuth.agents.roles.reading import EXTRACT, READ, ExtractInput
+from sleuth.agents.roles.inputs import PassageInput
+from sleuth.agents.roles.reading import EXTRACT, READ
 from sleuth.agents.roles.reasoning import INFER
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.ingestion.pipeline import ingest
@@ -138,7 +139,7 @@ def extractions(files: Sequence[Path]) -> tuple[list[Example], Known]:
     known = {(line.title, line.text): line.triples for file in files for line in triple_lines(file) if line.text}
     examples = []
     for (title, text), triples in known.items():
-        given = ExtractInput(sources=(Source(title=title, text=text),))
+        given = PassageInput(sources=(Source(title=title, text=text),))
         reply = extraction_of(triples).model_dump_json()
         examples.append(Example.of(EXTRACT, given, reply, set="triples", hops=0, question=title))
     return examples, known
