@@ -33,7 +33,7 @@ from sleuth.tools.storage.locks import hold
 
 PACKAGES = (
     *(DISTRIBUTION, "langgraph", "langgraph-checkpoint-sqlite", "langchain-core", "httpx2", "chromadb"),
-    *("tantivy", "sentence-transformers", "torch", "numpy", "scipy", "rouge-score"),
+    *("tantivy", "sentence-transformers", "torch", "numpy", "scipy", "rouge-score", "matplotlib"),
 )
 """Packages that have a part in the numbers."""
 
@@ -121,7 +121,7 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
 
 def _require_runnable(settings: Settings, wanted: Evaluation) -> None:
     """Raise UsageError if a package is not installed, or the runs cannot be made on the cluster of the settings."""
-    missing = [name for name in ("rouge_score", "scipy") if find_spec(name) is None]
+    missing = [name for name in ("matplotlib", "rouge_score", "scipy") if find_spec(name) is None]
     if missing:
         raise UsageError(f"Evaluating methods needs {', '.join(missing)}: pip install '{DISTRIBUTION}[eval]'.")
     if settings.ray and settings.database_url is None:
