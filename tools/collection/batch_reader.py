@@ -55,10 +55,15 @@ class Batch:
         self.passages += len(entry.passages)
         self.characters += len(entry.document.text)
 
-    def new_passages(self, stored: Stored) -> list[Passage]:
-        """Return the passages of the documents that were added or updated."""
-        changed = (entry for entry in self.entries if stored.differences[entry.document.id] != "unchanged")
-        return [passage for entry in changed for passage in entry.passages]
+    def new_passages(self, stored: Stored) -> tuple[list[Passage], list[str | None]]:
+        """Return the passages of the documents that were added or updated, and the language of each whole document."""
+        found = [
+            (passage, entry.document.language if passage.text == entry.document.text else None)
+            for entry in self.entries
+            if stored.differences[entry.document.id] != "unchanged"
+            for passage in entry.passages
+        ]
+        return [passage for passage, _ in found], [language for _, language in found]
 
     def files_of(self, stored: Stored) -> dict[str, Difference]:
         """Return what happened to each file; of a file with several documents, the largest difference."""

@@ -174,7 +174,7 @@ class Collection:
                 stored = await asyncio.to_thread(self._originals.put, batch, self._put)
             else:
                 stored = await self.put(batch.entries)
-            await asyncio.to_thread(self._analyzer.start, batch.new_passages(stored))
+            await asyncio.to_thread(self._analyzer.start, *batch.new_passages(stored))
             yield batch, stored
 
     @in_thread

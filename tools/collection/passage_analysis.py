@@ -32,15 +32,21 @@ class PassageAnalyzer:
         # Of the batch that is indexed and of the one that is read meanwhile.
         self._started: deque[dict[Passage, tuple[Future[dict[str, Any]], int]]] = deque(maxlen=2)
 
-    def start(self, passages: Sequence[Passage]) -> None:
-        """Have worker processes analyze passages that will be indexed next; without them, do nothing."""
+    def start(self, passages: Sequence[Passage], detected: Sequence[str | None] = ()) -> None:
+        """Have worker processes analyze passages that will be indexed next; without them, do nothing.
+
+        Args:
+            passages: The passages.
+            detected: The language of each passage if it is known, see `find_terms`; the detector of a worker process
+                takes a second to load.
+        """
         if self._workers is None or sum(len(passage.text) for passage in passages) < _MIN_CHARACTERS:
             return
         started: dict[Passage, tuple[Future[dict[str, Any]], int]] = {}
         for start in range(0, len(passages), _CHUNK):
             part = passages[start : start + _CHUNK]
             rows = [(passage.document_id, passage.title, passage.text) for passage in part]
-            call = self._workers.submit_analysis({"rows": rows})
+            call = self._workers.submit_analysis({"rows": rows, "detected": detected[start : start + _CHUNK]})
             started |= {passage: (call, at) for at, passage in enumerate(part)}
         self._started.append(started)
 

@@ -14,7 +14,7 @@ def analyze(given: dict[str, Any], _bounds: object = None) -> dict[str, Any]:
     """Return the results for the rows of a call.
 
     Args:
-        given: `rows`: document id, title and text of each passage.
+        given: `rows`: document id, title and text of each passage; `detected`, see `find_terms`.
 
     Returns:
         `found`: the fields of `KeywordTerms` and of `PassageNames` of each row, aliases as pairs.
@@ -24,4 +24,4 @@ def analyze(given: dict[str, Any], _bounds: object = None) -> dict[str, Any]:
         for document_id, title, text in given["rows"]
     ]
     names = [(list(each.aliases.items()), list(each.mentions)) for each in find_names(passages)]
-    return {"found": list(zip(find_terms(passages), names, strict=True))}
+    return {"found": list(zip(find_terms(passages, given["detected"]), names, strict=True))}

@@ -8,7 +8,7 @@ characters, whatever the language.
 import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -61,10 +61,15 @@ class KeywordTerms(NamedTuple):
     text: str
 
 
-def language_of(text: str) -> str:
-    """Return the ISO 639 code of the language by whose rules the words of a text are stemmed."""
-    code = detect_language(text)
-    return code if code and code in STEMMED_LANGUAGES else ENGLISH
+def language_of(text: str, detected: str | None = None) -> str:
+    """Return the ISO 639 code of the language by whose rules the words of a text are stemmed.
+
+    Args:
+        text: The text.
+        detected: Its detected language, empty if it is uncertain; None if it is to be detected.
+    """
+    code = (detect_language(text) or "") if detected is None else detected
+    return code if code in STEMMED_LANGUAGES else ENGLISH
 
 
 def stems(text: str, language: str) -> list[str]:
@@ -73,11 +78,16 @@ def stems(text: str, language: str) -> list[str]:
     return [*_tagged(_analyzer(language).analyze(_UNSPACED.sub(" ", text)), language), *pieces]
 
 
-def find_terms(passages: Sequence[Passage]) -> list[KeywordTerms]:
-    """Return the terms that the keyword index stores for each passage."""
+def find_terms(passages: Sequence[Passage], detected: Sequence[str | None] = ()) -> list[KeywordTerms]:
+    """Return the terms that the keyword index stores for each passage.
+
+    Args:
+        passages: The passages.
+        detected: The detected language of each passage, empty if it is uncertain; None if it is to be detected.
+    """
     found = []
-    for passage in passages:
-        language = language_of(passage.text)
+    for passage, known in zip_longest(passages, detected):
+        language = language_of(passage.text, known)
         text = " ".join(stems(f"{passage.title}. {passage.text}", language))
         found.append(KeywordTerms(language, " ".join(stems(passage.title, language)), text))
     return found

@@ -34,6 +34,9 @@ def test_worker_processes_give_the_same_results() -> None:
         assert [each._replace(mentions=list(each.mentions)) for each in analyzer.names(given[7:40])] == [
             each._replace(mentions=list(each.mentions)) for each in find_names(given[7:40])
         ]
+        analyzer.start(given, [("fr", "", None)[at % 3] for at in range(80)])
+        found = [each.language for each in analyzer.terms(given)]
+        assert [found[0], found[1], *found[2::3]] == ["fr", "en", *(each.language for each in find_terms(given[2::3]))]
     finally:
         workers.close()
 
