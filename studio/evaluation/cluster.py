@@ -20,7 +20,7 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.storage.locks import hold
 
 
-class RunWorker:
+class EvaluationWorker:
     """Runs jobs on a worker, which opens the collection and the models with its first job."""
 
     def __init__(self, settings: Settings, simulation: Simulation | None, parts: Sequence[str]) -> None:
@@ -64,7 +64,7 @@ async def open_cluster(
     """
     assert settings.ray
     ray = await asyncio.to_thread(connect, settings.ray)
-    actor = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=RETRIES)(RunWorker)
+    actor = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=RETRIES)(EvaluationWorker)
     workers = [actor.remote(settings, simulation, parts) for _ in range(processors(ray))]
     turns = cycle(workers)
 

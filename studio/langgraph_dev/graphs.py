@@ -36,7 +36,7 @@ class UserVisibleError(RuntimeError):
     """A SleuthError shown in Studio: the server hides the messages of exceptions that are not built in."""
 
 
-class ServedGraph(PrivateCompiled):
+class DevGraph(PrivateCompiled):
     """A method's graph that creates its context from the settings and the budget in a request."""
 
     async def astream(
@@ -131,11 +131,11 @@ def _without_empty(values: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
 
 
-def _serve(name: str) -> ServedGraph:
+def _serve(name: str) -> DevGraph:
     kind = runnable(name)
     builder: Any = kind.graph()
     builder.context_schema = create_model("Settings", __base__=(BudgetForm, kind.settings))
-    return ServedGraph(**vars(builder.compile(name=name)))
+    return DevGraph(**vars(builder.compile(name=name)))
 
 
 globals().update({name.replace("-", "_"): _serve(name) for name in (*METHODS, *OTHERS)})

@@ -50,7 +50,7 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
 }
 
 
-class Tags(TypeDecorator[tuple[str, ...]]):
+class TagsType(TypeDecorator[tuple[str, ...]]):
     """Tags as text, one per line."""
 
     impl, cache_ok = Text, True
@@ -107,7 +107,7 @@ documents = Table(
     Column("author", Text),
     Column("date", Text),
     Column("language", Text),
-    Column("tags", Tags),
+    Column("tags", TagsType),
     Index("sleuth_documents_source", "owner", "collection", "source"),
 )
 

@@ -13,7 +13,7 @@ from sleuth.tools.settings import TRACING_VARIABLES, tracing_variables
 ALL = METHODS | OTHERS
 CONFIG = ROOT / "langgraph.json"
 GRAPHS = json.loads(CONFIG.read_text())["graphs"]
-SERVED: dict[str, dev.ServedGraph] = {
+SERVED: dict[str, dev.DevGraph] = {
     name: getattr(dev, entry["path"].removeprefix("sleuth.studio.langgraph_dev.graphs:"))
     for name, entry in GRAPHS.items()
 }
@@ -43,7 +43,7 @@ def test_graph_schema_shows_nodes_settings_and_budget(name: str) -> None:
     assert all("description" in field for field in shown["properties"].values())
 
 
-def served(name: str = "par-rag") -> dev.ServedGraph:
+def served(name: str = "par-rag") -> dev.DevGraph:
     return SERVED[name].copy({"checkpointer": InMemorySaver()})
 
 
