@@ -2,7 +2,7 @@
 
 import pytest
 
-from sleuth.graphs.core.answer import Citation, Support, Verdict
+from sleuth.graphs.core.answer import Citation, Status, Support, Verdict
 from sleuth.graphs.evidence.answer_text import with_footnotes
 
 
@@ -18,11 +18,13 @@ def test_message_of_a_weak_answer_names_it(support: Support, end: str) -> None:
     assert with_footnotes(verdict).text.endswith(end)
 
 
-def test_footnotes_have_the_numbers_of_their_marks() -> None:
+@pytest.mark.parametrize(("status", "reason"), [("answered", ""), ("out_of_budget", "The budget was used up")])
+def test_footnotes_have_the_numbers_of_their_marks(status: Status, reason: str) -> None:
     cited = [
         Citation(passage="p", document="d", title=title, quote=quote, start=0, end=1)
         for title, quote in (("Tower", "in Varn"), ("", "30 m"))
     ]
-    message = with_footnotes(Verdict(status="answered", text="Varn", citations=cited))
-    assert message.text == "Varn [1] [2]\n\n[1] Tower: “in Varn”\n[2] d: “30 m”"
+    message = with_footnotes(Verdict(status=status, text="Varn", citations=cited))
+    assert message.text.startswith(reason)
+    assert message.text.endswith("Varn [1] [2]\n\n[1] Tower: “in Varn”\n[2] d: “30 m”")
     assert [message.text[start:end] for start, end, _ in message.marks] == ["[1]", "[2]"]

@@ -158,6 +158,7 @@ async def test_verify_quotes_drops_unresolved_with_warning() -> None:
 
 LIFE = "Lena Holt lived in Varn.\nHolt was born in 1861. She taught until 1890. She died in 1933, in 1861 style."
 MAYOR = passage("mayor", LIFE)
+LATE = passage("late", "She taught in 1861. She died in 1933, in the style of 1861.")
 
 
 MILL = replace(passage("mill", "The Ostel Mill is of stone. It was founded in 1811."), title="Ostel Mill")
@@ -170,6 +171,7 @@ TWO = ["Its mayor is Dr. Lena Holt!", "Varn lies"]
         ("1933", ["She taught"], [MAYOR], ["She died in 1933, in 1861 style."]),
         ("1861", ["Lena Holt lived"], [MAYOR], ["Holt was born in 1861."]),  # the nearest of two
         ("1861", ["She died in 1933"], [MAYOR], ["She died in 1933, in 1861 style."]),  # the sentence it is taken from
+        ("1861", ["She died in 1933"], [LATE], ["She died in 1933, in the style of 1861."]),
         ("1861", ["was born in 1861"], [MAYOR], ["was born in 1861"]),
         ("1861", ["born in the year 1861"], [TOWN], ["in 1861 (so they say)."]),
         ("1704", ["She taught"], [MAYOR], ["She taught"]),  # no passage contains it
@@ -213,6 +215,7 @@ def test_verify_quotes_resolves_every_literal_quote(text: str, data: Any) -> Non
     [
         ("Someone was born.", ["She was  born", "Holt was born here in 1861."]),
         ("The mayor of Varn is Lena Holt.", ["Its mayor is Dr. Lena Holt!"]),
+        ("A plaque hangs on the Oss.", ["Varn lies on the Oss.", "A plaque hangs there."]),
         ("Niemand.", ["Varn lies on the Oss.", "A plaque hangs there."]),
     ],
 )

@@ -12,7 +12,7 @@ from scripted_checker import ScriptedChecker
 from scripted_model import reply
 
 from sleuth.agents.model import Reply, Request, TokenLogprob
-from sleuth.graphs.core.answer import Answer, Subrun
+from sleuth.graphs.core.answer import Answer, Citation, Note, Subrun
 from sleuth.graphs.core.context import Budget, SubrunRequest
 from sleuth.graphs.core.events import Step
 from sleuth.graphs.methods.auto import graph as auto
@@ -286,6 +286,30 @@ async def test_auto_escalates_twice_with_inherited_notes(store: Store, chain: Ch
     assert len([note for note in answer.notes if note["question"] == found[0]]) == 1
 
 
+@pytest.mark.parametrize(
+    ("held", "reason"), [(0, "none of its citations hold, 3 must"), (2, "2 of its citations hold")]
+)
+def test_auto_counts_the_citations_that_hold(held: int, reason: str) -> None:
+    subrun = auto.new_subrun("plain-rag", "first in the order")
+    subrun["status"] = "answered"
+    citation = Citation(passage="yard", document="yard", title="Yard", quote="1868", start=0, end=4)
+    subrun["citations"] = [citation] * held
+    assert auto.rejection_reason(subrun, 3).startswith(reason)
+    subrun["citations"] = [citation]
+    assert auto.rejection_reason(subrun, 3) == "1 of its citations holds, 3 must"
+
+
+def test_auto_hands_on_only_findings_with_a_passage() -> None:
+    subrun = auto.new_subrun("plain-rag", "first in the order")
+    subrun["notes"] = ["cited", "uncited", "open"]
+    findings = {"own": ("", []), "cited": ("1868", ["yard"]), "uncited": ("1868", []), "open": ("", ["yard"])}
+    notes = {
+        key: Note(question="?", finding=finding, passages=passages, citations=[])
+        for key, (finding, passages) in findings.items()
+    }
+    assert list(auto.inherited_notes(notes, [subrun])) == ["own", "cited"]
+
+
 async def test_auto_subruns_search_given_pages(store: Store, chain: Chain) -> None:
     shelf = Shelf(chain.passages)
     runs = RunService(store, Services(model=Clerk(chain, read=UNKNOWN), retriever=shelf))
@@ -307,7 +331,7 @@ async def test_auto_refusal_lists_missing_findings(runs_with: RunsFor, chain: Ch
     assert [note["finding"] for note in answer.notes] == [chain.hops[0].answer, ""]
 
 
-@pytest.mark.parametrize("most", [1, 8, 11, *(pytest.param(n, marks=pytest.mark.sweep) for n in (2, 3, 5, 10))])
+@pytest.mark.parametrize("most", [1, 2, 8, 11, *(pytest.param(n, marks=pytest.mark.sweep) for n in (3, 5, 10))])
 async def test_auto_budget_covers_all_subruns(runs_with: RunsFor, chain: Chain, most: int) -> None:
     model = Clerk(chain, holds="No")
     answer = await ask(runs_with(model), chain.question, budget=Budget(max_calls=most))

@@ -134,7 +134,6 @@ def endless() -> Callable[[Request], Any]:
         ({"max_paths": 1, "max_depth": 1}, [2], "max_paths is reached: only 1 paths were answered from."),
     ],
 )
-@pytest.mark.sweep
 async def test_crp_rag_bounds_are_kept_and_named(settings: dict[str, int], layers: list[int], warning: str) -> None:
     case = crp(Replying(endless()), [TOWER], Settings(shortcut=False, **settings))  # type: ignore[arg-type]
     verdict = await case.run("?")
@@ -215,6 +214,7 @@ async def test_crp_rag_answer_names_origin_of_threshold(
         (["Ida Moll.", "X", "Y"], "refused"),
         (["Y", "X", "X"], "refused"),
         (["Ida Moll", "X"], "refused"),
+        (["Ida Moll", "Ida Moll", "Ida Moll", "X", "Y", "Z"], "refused"),
     ],
 )
 async def test_crp_rag_without_log_probabilities_compares_samples(others: list[str], status: str) -> None:

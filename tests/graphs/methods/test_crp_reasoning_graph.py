@@ -16,6 +16,7 @@ from sleuth.graphs.methods.crp_rag.reasoning_graph import (
     mark_final,
     merge_duplicates,
     open_sinks,
+    path_steps,
     sufficient_paths,
 )
 
@@ -75,3 +76,8 @@ def test_paths_of_the_lowest_perplexity_are_selected() -> None:
     }
     paths = [("1", "2", "4"), ("1", "3", "4"), ("1", "2", "5"), ("1", "6")]
     assert most_certain(paths, verified) == [("1", "6"), ("1", "3", "4"), ("1", "2", "4"), ("1", "2", "5")]
+
+
+def test_question_is_answered_alone_only_without_steps() -> None:
+    assert path_steps((SOURCE, "1", "2")) == ("1", "2")
+    assert path_steps((SOURCE,)) == (SOURCE,)

@@ -13,6 +13,7 @@ from sleuth.agents.model import Request
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.methods.hybrid_rag import graph as hybrid_rag
 from sleuth.graphs.methods.hybrid_rag.settings import Rung, Settings
+from sleuth.graphs.methods.hybrid_rag.sources import evaluate_expressions
 from sleuth.tools.errors import StoreError
 from sleuth.tools.sources.knowledge_graph.backends import LocalGraph
 from sleuth.tools.sources.knowledge_graph.functions import Function, GraphUnavailable, known_functions
@@ -457,6 +458,25 @@ async def test_hybrid_rag_budget_reserves_call_for_answer(most: int) -> None:
     assert verdict["status"] == ("answered" if most else "out_of_budget")
     missing = sum("the budget has no room" in line for line in setting.warnings)
     assert missing == {0: 3, 1: 3, 2: 3}.get(most, 1 if most < 8 else 0)
+
+
+@pytest.mark.parametrize(("most", "answers"), [(5, 1), (6, 3)])
+async def test_hybrid_rag_votes_if_the_budget_has_room_for_a_summary_too(most: int, answers: int) -> None:
+    setting = hybrid(values={"answers": 3, "retrieve": False}, budget=Budget(max_calls=most))
+    assert (await setting.run())["status"] == "answered"
+    assert sum(request.role == "resolver" for request in setting.case.model.requests) == answers
+
+
+def test_hybrid_rag_step_names_its_attributes_and_what_is_missing() -> None:
+    update = {"attributes": {"domain": "open", "dynamic": False}, "warnings": ["a vote is missing", "another"]}
+    assert hybrid_rag.summarize(update)[:2] == ["open, static", "! a vote is missing"]
+
+
+def test_first_expression_without_a_value_is_explained() -> None:
+    found, lines = evaluate_expressions(["2024 - 1874", "1 / 0", "1 +"], None)
+    assert [each["text"] for each in found] == ["2024 - 1874 = 150"]
+    assert len(lines) == 1
+    assert lines[0].startswith("2 of 3 expressions have no value: '1 / 0'")
 
 
 # Inherited notes

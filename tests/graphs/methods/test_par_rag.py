@@ -10,7 +10,7 @@ from scenes import Replying, example, par, passage
 from scripted_model import ScriptedModel
 
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.methods.par_rag.graph import Settings
+from sleuth.graphs.methods.par_rag.graph import Settings, summarize
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.storage.archive import MemoryArchive
 from sleuth.tools.types import Passage
@@ -351,3 +351,12 @@ async def test_par_rag_out_of_tokens_returns_best_so_far() -> None:
     assert [citation["passage"] for citation in verdict["citations"]] == [chain.hops[0].passage.id]
     spent = [call["prompt_tokens"] + call["completion_tokens"] for call in case.state["calls"].values()]
     assert sum(spent[:-1]) < 500
+
+
+def test_par_rag_step_lists_its_passages_and_draft() -> None:
+    update = {"coarse": {"1": ["a", "b"]}, "fine": {"1": ["c"]}, "drafts": {"1": {"answer": "", "citations": []}}}
+    assert summarize(update) == [
+        "passages for step 1: 2",
+        "passages for the review of step 1: 1",
+        "draft of step 1: –",
+    ]

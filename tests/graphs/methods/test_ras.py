@@ -16,7 +16,7 @@ from sleuth.agents.model import Request
 from sleuth.agents.roles.reading import MAX_TRIPLES
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.evidence.answer_text import with_marks
-from sleuth.graphs.methods.ras.graph import Settings
+from sleuth.graphs.methods.ras.graph import Settings, summarize
 from sleuth.graphs.methods.ras.triple_graph import entity_key
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import configure, method
@@ -398,3 +398,8 @@ async def test_ras_graph_model_receives_graph(tmp_path: Path, monkeypatch: pytes
 def test_ras_refuses_folder_without_graph_model(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"graph_model: .* holds no graph model"):
         configure(method("ras"), {"graph_model": str(tmp_path)}, "default")
+
+
+def test_ras_step_counts_its_relations() -> None:
+    assert summarize({"facts": {"1": {}, "2": {}}}) == ["relations, new or in further passages: 2"]
+    assert summarize({}) == []

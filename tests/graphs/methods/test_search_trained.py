@@ -58,6 +58,13 @@ async def test_search_trained_continues_one_transcript() -> None:
     assert all(resolves(each, [TOWER, BRELL]) for each in verdict["citations"])
 
 
+async def test_name_of_a_later_turn_does_not_cite_what_an_earlier_search_found() -> None:
+    town = passage("town", "Many people come to Varn. It is old.")
+    run = case(FIRST, SECOND, LAST, shelf=Shelf([], {**FOUND, "tower builder": [town, TOWER]}))
+    verdict = await run.run(QUESTION)
+    assert [each["passage"] for each in verdict["citations"]] == ["tower", "brell"]
+
+
 async def test_corag_writes_sub_queries_and_sub_answers() -> None:
     replies = [
         "<subquery>tower builder</subquery>",
