@@ -2,8 +2,9 @@
 
 cosmic-ray proposes the changes: an operator, a number, a condition, a decorator. The tests of a module run in a process
 that imports its altered text. A mutant is killed if one of them fails, or if they take too long. One with which the
-tests cannot be collected does not count. Of 200 (seed 0), 172 were killed, and ten of the 28 others change nothing that
-a test could notice. Less than 85 % killed is an error.
+tests cannot be collected does not count. Of 183 that count (seed 0), 155 were killed; tests that were written for the
+others kill 17 more, and seven of the last eleven change nothing that a test could notice. Less than 85 % killed is an
+error.
 """
 
 import argparse
