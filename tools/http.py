@@ -7,16 +7,20 @@ import re
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 from pydantic import SecretStr
 
+Client = TypeVar("Client", httpx2.Client, httpx2.AsyncClient)
+
 MAX_REPLY_BYTES = 32 << 20
 """Decoded bytes of one reply: 128 vectors of 4,096 numbers, or 4,000 tokens with 20 alternatives each, take less."""
 
-_PAUSES, _LONGEST_PAUSE = (0.5, 1.0, 2.0), 60.0
-"""Seconds before each retry by `post`, and at most if the server names them."""
+RETRIES = 3
+"""The most retries of a request."""
+_LONGEST_PAUSE = 60.0
+"""Seconds before a retry by `post`, at most, if the server names them."""
 _SECONDS = re.compile(r"\d+(\.\d+)?")
 
 _OPTIONS: dict[str, Any] = {
@@ -35,34 +39,44 @@ def bounded_client(options: dict[str, Any], *, key: SecretStr | None = None) -> 
 
     `key`: a bearer token for the server.
     """
-    client = httpx2.Client(event_hooks={"response": [_bound]}, **_OPTIONS, **options)
-    if key:
-        client.headers["Authorization"] = f"Bearer {key.get_secret_value()}"
-    return client
+    return _with_key(httpx2.Client(event_hooks={"response": [_bound]}, **_OPTIONS, **options), key)
 
 
 def post(client: httpx2.Client, url: str, body: dict[str, Any]) -> httpx2.Response:
     """Return the response to a body of JSON; retry after a broken connection, 408, 409, 429 or 5xx. Blocks.
 
-    Waits Retry-After seconds if given. Raises httpx2.HTTPError after the last attempt.
+    Waits for `retry_pause`, at most a minute. Raises httpx2.HTTPError after the last attempt.
     """
-    for pause in _PAUSES:
+    for retries in range(RETRIES):
         after = ""
         with suppress(httpx2.RequestError):
             response = client.post(url, json=body)
-            if response.status_code < 500 and response.status_code not in (408, 409, 429):
+            if not is_temporary(response.status_code):
                 return response.raise_for_status()
             after = response.headers.get("Retry-After", "")
-        time.sleep(min(float(after), _LONGEST_PAUSE) if _SECONDS.fullmatch(after) else pause)
+        time.sleep(min(retry_pause(retries, after), _LONGEST_PAUSE))
     return client.post(url, json=body).raise_for_status()
 
 
-def bounded_async_client(options: dict[str, Any]) -> httpx2.AsyncClient:
-    """Return a client with `client_options` that fails with UnusableReply once a reply exceeds the limit.
+def is_temporary(status: int) -> bool:
+    """Return whether a request with this status may succeed when it is sent again."""
+    return status >= 500 or status in (408, 409, 429)
 
-    It reads certificates: call this in a thread.
-    """
-    return httpx2.AsyncClient(event_hooks={"response": [_bound_async]}, **_OPTIONS, **options)
+
+def retry_pause(retries: int, after: str) -> float:
+    """Return the seconds to wait after this number of retries: those of Retry-After, or half a second, then doubled."""
+    return float(after) if _SECONDS.fullmatch(after) else 0.5 * 2**retries
+
+
+def bounded_async_client(options: dict[str, Any], *, key: SecretStr | None = None) -> httpx2.AsyncClient:
+    """Return a client as `bounded_client` does. It reads certificates: call this in a thread."""
+    return _with_key(httpx2.AsyncClient(event_hooks={"response": [_bound_async]}, **_OPTIONS, **options), key)
+
+
+def _with_key(client: Client, key: SecretStr | None) -> Client:
+    if key:
+        client.headers["Authorization"] = f"Bearer {key.get_secret_value()}"
+    return client
 
 
 class _BoundedStream(httpx2.SyncByteStream, httpx2.AsyncByteStream):

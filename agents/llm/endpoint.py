@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
@@ -12,26 +11,15 @@ from sleuth.agents.llm.completions import Completion, read_completion, token_cou
 from sleuth.agents.llm.errors import ServerError, as_model_errors
 from sleuth.agents.model import Listener, Message
 from sleuth.tools.errors import ModelError, UsageError
-from sleuth.tools.http import UnusableReply, bounded_async_client
+from sleuth.tools.http import RETRIES, UnusableReply, bounded_async_client, is_temporary, retry_pause
 from sleuth.tools.settings import Settings, client_options
 
 T = TypeVar("T")
-
-_SECONDS = re.compile(r"\d+(\.\d+)?")
-
-RETRIES = 3
-"""Maximum number of retries after a broken connection, an unusable reply, 408, 409, 429 or 5xx.
-
-Waits Retry-After seconds if given.
-"""
 
 _PROBE = {"messages": [{"role": "user", "content": "Say hello."}], "temperature": 0, "max_tokens": 24}
 
 _REFUSALS = (400, 404, 405, 422, 501)
 """Statuses of missing or unsupported features."""
-
-_PAUSE = 0.5
-"""Seconds before the first retry; doubled each time."""
 
 
 class Endpoint:
@@ -51,9 +39,7 @@ class Endpoint:
             raise UsageError(f"SLEUTH_MODEL_URL is {self.url!r}: it must begin with http:// or https://.")
         self.timeout = settings.timeout
         options = client_options(self.url, settings.proxy) | {"timeout": settings.timeout}
-        self._http = bounded_async_client(options)
-        if settings.model_key:
-            self._http.headers["Authorization"] = f"Bearer {settings.model_key.get_secret_value()}"
+        self._http = bounded_async_client(options, key=settings.model_key)
 
     async def __aenter__(self) -> Self:
         """Open the connection pool."""
@@ -159,11 +145,10 @@ class Endpoint:
                         raise
                     after = ""
                     if isinstance(error, ServerError):
-                        if error.status == 501 or (error.status < 500 and error.status not in (408, 409, 429)):
+                        if error.status == 501 or not is_temporary(error.status):
                             raise
                         after = error.retry_after
-                    pause = float(after) if _SECONDS.fullmatch(after) else _PAUSE * 2**retries
-                    if pause >= self.timeout:
+                    if (pause := retry_pause(retries, after)) >= self.timeout:
                         raise
                 await asyncio.sleep(pause)
                 retries += 1

@@ -34,11 +34,10 @@ from starlette.responses import Response, StreamingResponse
 from sleuth import prompts
 from sleuth.agents.llm.client import ESTIMATED, LLMClient
 from sleuth.agents.llm.completions import STREAMED
-from sleuth.agents.llm.endpoint import RETRIES
 from sleuth.agents.model import Sampling
 from sleuth.agents.model_calls.output_parsing import parse
 from sleuth.tools.errors import ContextTooLong, ModelError, ModelTimeout, ModelUnavailable, UnknownName, UsageError
-from sleuth.tools.http import MAX_REPLY_BYTES
+from sleuth.tools.http import MAX_REPLY_BYTES, RETRIES
 from sleuth.tools.settings import Settings
 
 SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}}
