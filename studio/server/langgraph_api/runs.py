@@ -6,7 +6,7 @@ before it.
 """
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, get_args
@@ -339,11 +339,11 @@ def _question(form: AssistantRunForm, method: str) -> tuple[str, str]:
     return str(found[0].text), id if re.fullmatch(NAME, id) else ""
 
 
-async def _stream(access: Access, thread: Thread, run: str, modes: set[str]) -> RunStream:
-    """Return the stream of a run; raise UnknownName if it does not exist."""
-    for after in await starts_of(access, thread):
+def _start_of(run: str, thread: Thread, starts: Sequence[int]) -> int:
+    """Return which of the starts is that of a run; raise UnknownName if the run does not exist."""
+    for after in starts:
         if run_id_of(thread.id, after) == run:
-            return RunStream(access=access, thread=thread, after=after, modes=modes)
+            return after
     raise UnknownName("run", run, [], "The first event of a stream, and the header Content-Location, name the run.")
 
 
@@ -401,7 +401,8 @@ async def wait(form: AssistantRunForm, access: AccessDep, thread: str | None = N
 @router.get(f"{RUNS_PATH}/{{run}}/join")
 async def join(thread: ThreadDep, run: str, access: AccessDep) -> Response:
     """Wait for the end of a run and return its last values."""
-    return _as_values(await _stream(access, thread, run, {"values"}))
+    after = _start_of(run, thread, await starts_of(access, thread))
+    return _as_values(RunStream(access=access, thread=thread, after=after, modes={"values"}))
 
 
 @router.get(f"{RUNS_PATH}/{{run}}/stream")
@@ -419,7 +420,8 @@ async def join_stream(
     modes = {mode for given in stream_mode or every for mode in given.split(",")}
     if unknown := modes.difference(every):
         raise UsageError(f"stream_mode {sorted(unknown)[0]!r} is not supported. There are: {', '.join(every)}.")
-    stream = await _stream(access, thread, run, modes)
+    after = _start_of(run, thread, await starts_of(access, thread))
+    stream = RunStream(access=access, thread=thread, after=after, modes=modes)
     return _as_events(stream, last_event=max(last_event_id, 0), cancel=cancel_on_disconnect)
 
 
@@ -434,7 +436,7 @@ async def cancel(
     """Stop a run; its thread keeps the finished steps."""
     if action == "rollback":
         raise UsageError("action=rollback is not supported: use interrupt, and branch from an earlier checkpoint.")
-    stream, starts = await _stream(access, thread, run, set()), await starts_of(access, thread)
-    if stream.after == starts[-1] and await access.server.run_worker.is_running(thread.id):
+    starts = await starts_of(access, thread)
+    if _start_of(run, thread, starts) == starts[-1] and await access.server.run_worker.is_running(thread.id):
         await access.server.run_worker.stop(thread.id)
     return Response(status_code=204 if wait else 202)
