@@ -1,7 +1,7 @@
 """Requests of LangGraph's clients. Unknown fields are ignored: newer clients send more than older ones."""
 
-from collections.abc import Callable, Coroutine
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Coroutine, Set
+from typing import Annotated, Any, ClassVar, Literal
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
@@ -44,13 +44,15 @@ UNSUPPORTED = {
 
 
 class LangGraphForm(BaseModel):
-    """A body of LangGraph's API; fields that are `UNSUPPORTED` are refused."""
+    """A body of LangGraph's API; fields that are `unsupported` are refused."""
+
+    unsupported: ClassVar[Set[str]] = UNSUPPORTED
 
     @model_validator(mode="before")
     @classmethod
     def _refuse(cls, given: Any) -> Any:  # noqa: ANN401 - JSON
         found = given.items() if isinstance(given, dict) else ()
-        if wrong := [name for name, value in found if name in UNSUPPORTED and value is not None]:
+        if wrong := [name for name, value in found if name in cls.unsupported and value is not None]:
             raise ValueError(f"sleuth does not support the field {wrong[0]}, leave it out")
         return given
 
@@ -65,6 +67,7 @@ class ListForm(LangGraphForm):
 class AssistantSearch(ListForm):
     """Conditions on assistants."""
 
+    unsupported = UNSUPPORTED | {"metadata"}
     graph_id: str | None = None
 
 

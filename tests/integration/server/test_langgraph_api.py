@@ -46,6 +46,8 @@ async def test_sdk_lists_and_describes_assistants(sdk: LangGraphClient) -> None:
     assert {"par-rag", "auto"} <= {each["graph_id"] for each in others}
     assert await sdk.assistants.get("chat") == first == await sdk.assistants.get(first["assistant_id"])
     assert await sdk.assistants.search(graph_id="chat") == [first]
+    with pytest.raises(APIStatusError, match="does not support the field metadata"):
+        await sdk.assistants.search(metadata={"created_by": "system"})
     with pytest.raises(NotFoundError, match="There is no assistant 'chatt'"):
         await sdk.assistants.get("chatt")
     with pytest.raises(APIStatusError, match="does not support /assistants"):
