@@ -21,7 +21,7 @@ MethodName = Literal[
 
 
 class DelegatingSettings(MethodSettings):
-    """Settings of what lets another method answer questions."""
+    """Settings of a graph that lets another method answer questions."""
 
     method: MethodName = Field(default="auto", description="what answers the questions")
     method_settings: Annotated[dict[str, Any], BeforeValidator(parse_json)] = Field(

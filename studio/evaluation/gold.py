@@ -33,18 +33,16 @@ class KnownGold:
 
     async def texts(self, question: GoldQuestion) -> Passages:
         """Return title and text of a question's gold by id; ids that are not in the collection are left out."""
-        texts = {
-            passage.id: (passage.title, passage.text) for passage in await self._collection.passages(question.gold)
-        }
-        for id in await self._collection.known_ids([id for id in question.gold if id not in texts]):
+        passages, documents = await self._known(question)
+        texts = {id: (passage.title, passage.text) for id, passage in passages.items()}
+        for id in documents:
             document = await self._collection.document(id)
             texts[id] = (document.title, document.text)
         return texts
 
     async def passages(self, question: GoldQuestion) -> list[Passage]:
         """Return the passages that a question names; of a document that it names, all."""
-        known = {passage.id: passage for passage in await self._collection.passages(question.gold)}
-        documents = await self._collection.known_ids([id for id in question.gold if id not in known])
+        known, documents = await self._known(question)
         found = []
         for id in question.gold:
             if id in known:
@@ -52,6 +50,11 @@ class KnownGold:
             elif id in documents:
                 found += await self._collection.passages_of(id)
         return found
+
+    async def _known(self, question: GoldQuestion) -> tuple[dict[str, Passage], set[str]]:
+        """Return the passages that a question names by id, and the ids of the documents that it names."""
+        passages = {passage.id: passage for passage in await self._collection.passages(question.gold)}
+        return passages, await self._collection.known_ids([id for id in question.gold if id not in passages])
 
     async def pages(self, question: GoldQuestion) -> list[PageText]:
         """Return the texts of a question's pages; an empty list if it has none."""
