@@ -48,6 +48,16 @@ def find_hashes(value: object) -> set[str]:
     return {found for part in parts for found in find_hashes(part)}
 
 
+@dataclass(frozen=True)
+class KeysOf:
+    """Annotation of a state field, or of a part of one: its keys or items are keys of another field.
+
+    >>> wave: Annotated[list[str], KeysOf("plan")]
+    """
+
+    field: str
+
+
 Keyed: DeltaChannel[dict[str, Any]] = DeltaChannel(merge_keys)
 Lines: DeltaChannel[list[str]] = DeltaChannel(append_new)
 

@@ -23,6 +23,7 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.engine import Engine
+from sqlalchemy.schema import CreateColumn
 
 from sleuth.tools.errors import StoreTooNew
 
@@ -51,6 +52,10 @@ threads = Table(
     Column("problem", Text, nullable=False),
     Column("parent", String(LONGEST_NAME), nullable=False),
     Column("parent_checkpoint", String(100), nullable=False),
+    Column("subrun", Integer, nullable=False, server_default=text("0")),
+    # What clients store with a run, as JSON; `options` has what the run itself needs.
+    Column("feedback", Text, nullable=False, server_default=text("'{}'")),
+    Column("client_metadata", Text, nullable=False, server_default=text("'{}'")),
     Column("created_at", String(40), nullable=False),
     Column("updated_at", String(40), nullable=False),
     # Null in rows of older releases, and until there is an answer.
@@ -67,9 +72,6 @@ threads = Table(
     Index("sleuth_threads_method", "owner", "method", "updated_at", "id"),
     Index("sleuth_threads_parent", "owner", "parent"),
 )
-
-IS_SUBRUN = threads.c.options.like('%"hop": %')
-"""Options are JSON, in which quotes inside of texts are escaped: only a sub-run has such a key."""
 
 
 def migrate(engine: Engine) -> None:
@@ -92,8 +94,8 @@ def migrate(engine: Engine) -> None:
         known = {column["name"] for column in inspect(connection).get_columns(threads.name)}
         for each in threads.columns:
             if each.name not in known:
-                kind = each.type.compile(engine.dialect)
-                connection.execute(text(f"ALTER TABLE {threads.name} ADD COLUMN {each.name} {kind}"))
+                definition = CreateColumn(each).compile(dialect=engine.dialect)
+                connection.execute(text(f"ALTER TABLE {threads.name} ADD COLUMN {definition}"))
         if "outcome" not in known:  # of runs without an answer
             states = case({"new": "queued", "interrupted": "stopped"}, value=threads.c.status, else_=threads.c.status)
             connection.execute(update(threads).where(threads.c.status != "done").values(outcome=states))

@@ -2,26 +2,22 @@
 
 import asyncio
 import json
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, insert, not_, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, insert, select, update
 from sqlalchemy.engine import Engine
+from sqlalchemy.exc import IntegrityError
 
 from sleuth.graphs.core.answer import Answer, Status
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.persistence.tables import (
-    IS_SUBRUN,
-    LONGEST_NAME,
-    MAX_ANSWER,
-    checkpoint_tables,
-    threads,
-)
+from sleuth.graphs.persistence.client_data import MAX_METADATA_OF_OWNER, to_stored_json
+from sleuth.graphs.persistence.run_filter import ALL_RUNS, RunFilter, select_runs
+from sleuth.graphs.persistence.tables import LONGEST_NAME, MAX_ANSWER, checkpoint_tables, threads
 from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
-from sleuth.tools.errors import UnknownName
+from sleuth.tools.errors import RunError, UnknownName, UsageError
 from sleuth.tools.settings import Profile
 from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id
 
@@ -60,7 +56,7 @@ Outcome = Literal[
 ]
 """The state of a run in one word: of one that is done, the status of its answer.
 
-An interrupted run is stopped. done: an older release ran it, and its answer has not been read since.
+An interrupted run is stopped. done: a client has created the thread, and no run has begun in it.
 """
 
 
@@ -135,29 +131,29 @@ class StoredPages(_Stored):
 
 
 class StoredOptions(_Stored):
-    """Settings, budget and sources that a run was started with, and values that clients of the server store with it.
+    """Settings, budget and sources that a run was started with, and the next input of a chat.
 
-    `values`: settings of the method. `hop`: number as a sub-run, 0 for any other run. `where`: filter of the documents.
+    `values`: settings of the method. `where`: filter of the documents. They change only under the lock of the thread.
     """
 
     values: dict[str, Any] = {}
     profile: Profile = "default"
     budget: Budget = Budget()
-    hop: int = 0
     pages: StoredPages = StoredPages()
     where: str = ""
     turn: Turn | None = None
-    feedback: dict[str, Any] = {}
-    langgraph_metadata: dict[str, Any] = {}
 
     def to_json(self) -> dict[str, Any]:
         """Return the options that were set, in the form in which they are stored."""
         return self.model_dump(by_alias=True, exclude_unset=True)
 
     def dumps(self) -> str:
-        """Return the stored text; sub-runs are found by the spacing of `json.dumps`."""
+        """Return the stored text."""
         return json.dumps(self.to_json())
 
+
+MAX_SIMILAR = 100
+"""Ids that are compared with an unknown one, to suggest the nearest: each comparison takes up to a millisecond."""
 
 NAME = rf"^[\w.@:-]{{1,{LONGEST_NAME}}}$"
 """Pattern of a thread's name, which is part of addresses and of other threads' names."""
@@ -165,7 +161,11 @@ NAME = rf"^[\w.@:-]{{1,{LONGEST_NAME}}}$"
 
 @dataclass(frozen=True, kw_only=True)
 class Thread:
-    """One run: its question and method, the options it was started with, and its state."""
+    """One run: its question and method, the options it was started with, and its state.
+
+    `subrun`: the number of this sub-run in its outer run, from 1; 0 for any other run. `feedback` and `client_metadata`
+    are what clients of the server store with it.
+    """
 
     id: str
     owner: str
@@ -176,6 +176,9 @@ class Thread:
     problem: str = ""
     parent: str = ""
     parent_checkpoint: str = ""
+    subrun: int = 0
+    feedback: dict[str, Any] = field(default_factory=dict)
+    client_metadata: dict[str, Any] = field(default_factory=dict)
     created_at: str = ""
     updated_at: str = ""
     verdict: Status | None = None
@@ -198,12 +201,7 @@ class Thread:
     @property
     def part_of(self) -> str:
         """Return the run that this one is a sub-run of; empty for any other run, also for a fork."""
-        return self.parent if self.hop else ""
-
-    @property
-    def hop(self) -> int:
-        """Return the number of this sub-run in its outer run, from 1; 0 for any other run."""
-        return self.options.hop
+        return self.parent if self.subrun else ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that `runs list` prints."""
@@ -217,51 +215,7 @@ class Origin:
 
     parent: str = ""
     checkpoint: str = ""
-    hop: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunFilter:
-    """A filter of the list of runs; an empty field does not filter.
-
-    `find`: the question or answer contains each of these words. `since` and `until`: last changed from and
-    before these times (ISO 8601, UTC). `before` and `before_id`: after this run in the list, the latest first.
-    """
-
-    find: str = ""
-    outcomes: tuple[str, ...] = ()
-    methods: tuple[str, ...] = ()
-    since: str = ""
-    until: str = ""
-    before: str = ""
-    before_id: str = ""
-    with_subruns: bool = True
-
-
-def select_runs(owner: str, wanted: RunFilter, limit: int | None) -> Select[Any]:
-    """Return the query for an owner's runs, the latest first."""
-    columns = threads.c
-    query = select(threads).where(columns.owner == owner)
-    query = query.order_by(columns.updated_at.desc(), columns.id.desc()).limit(limit)
-    for word in re.findall(r"\w+", wanted.find):
-        forms = word, word.capitalize()  # SQLite ignores the case of English letters only
-        texts = (columns.question, columns.answer)
-        query = query.where(or_(*(text.icontains(form, autoescape=True) for text in texts for form in forms)))
-    if wanted.outcomes:
-        # A stopped run may be stored as running: its process was killed.
-        also = ("running",) if "stopped" in wanted.outcomes else ()
-        query = query.where(columns.outcome.in_((*wanted.outcomes, *also)))
-    if wanted.methods:
-        query = query.where(columns.method.in_(wanted.methods))
-    if wanted.since:
-        query = query.where(columns.updated_at >= wanted.since)
-    if wanted.until:
-        query = query.where(columns.updated_at < wanted.until)
-    if wanted.before_id:
-        query = query.where(tuple_(columns.updated_at, columns.id) < tuple_(wanted.before, wanted.before_id))
-    elif wanted.before:
-        query = query.where(columns.updated_at < wanted.before)
-    return query if wanted.with_subruns else query.where(not_(IS_SUBRUN))
+    subrun: int = 0
 
 
 class Threads:
@@ -276,19 +230,39 @@ class Threads:
         self.owner = owner
         self._locks = locks
 
-    async def add(self, thread: Thread) -> None:
-        """Write a new row; raise ThreadBusy for a sub-run of a run that another process has taken."""
-        row = {**asdict(thread), "status": thread.state, "options": thread.options.dumps()}
-        del row["state"]
+    async def add(self, thread: Thread, *, is_created: bool = False) -> None:
+        """Write a new row, or begin a run in a thread that a client `is_created` without one.
 
-        statement = insert(threads).values({**row, "outcome": thread.outcome})
-        await self.transact(thread.part_of, lambda connection: connection.execute(statement))
+        Raises:
+            RunError: the id is used already.
+            ThreadBusy: another process has taken the run that this one is a sub-run of.
+        """
+        row = {**asdict(thread), "status": thread.state, "options": thread.options.dumps(), "outcome": thread.outcome}
+        del row["state"]
+        row |= {name: to_stored_json(row[name]) for name in ("feedback", "client_metadata")}
+        of_client = ("feedback", "client_metadata", "created_at")
+        begun = {name: value for name, value in row.items() if name not in of_client}
+        without_run = threads.c.id == thread.id, self._mine(), threads.c.question == ""
+
+        def write(connection: Connection) -> None:
+            if not is_created:
+                self._check_metadata(connection, row["client_metadata"])
+                connection.execute(insert(threads).values(row))
+            elif not connection.execute(update(threads).where(*without_run).values(begun)).rowcount:
+                raise already_used(thread.id)
+
+        try:
+            await self.transact(thread.part_of, write)
+        except IntegrityError:
+            raise already_used(thread.id) from None
 
     async def get(self, id: str) -> Thread:
-        """Return a thread; raise UnknownName with the nearest id if it does not exist."""
+        """Return a thread; raise UnknownName with a similar id, which begins like this one, if it does not exist."""
         found = await self.find(id)
         if found is None:
-            known = [thread.id for thread in await self.list_newest()]
+            similar = select(threads.c.id).where(self._mine(), threads.c.id.startswith(id[:3], autoescape=True))
+            newest = similar.order_by(threads.c.updated_at.desc()).limit(MAX_SIMILAR)
+            known = [row.id for row in await self._rows(newest)]
             raise UnknownName("thread", id, known, "`sleuth runs list` shows them.")
         return found
 
@@ -312,14 +286,18 @@ class Threads:
         """Return whether the id is used, by any owner."""
         return bool(await self._rows(select(threads.c.id).where(threads.c.id == id)))
 
-    async def list_newest(self, wanted: RunFilter = RunFilter(), limit: int | None = None) -> list[Thread]:
+    async def list_newest(self, wanted: RunFilter = ALL_RUNS, limit: int | None = None) -> list[Thread]:
         """Return the threads that match a filter, the latest first; with a limit not more than these."""
-        found = await self._find(select_runs(self.owner, wanted, limit))
-        return [thread for thread in found if not wanted.outcomes or thread.outcome in wanted.outcomes]
+        lost: set[str] = set()
+        if {"running", "stopped"} & {*wanted.outcomes}:
+            stored = select(threads.c.id).where(self._mine(), threads.c.outcome == "running")
+            running = {row.id for row in await self._rows(stored)}
+            lost = running - await self._locks.held(running) if running else set()
+        return await self._find(select_runs(self.owner, wanted, limit, lost=lost, dialect=self.engine.dialect.name))
 
     async def count_subruns(self, ids: Sequence[str]) -> dict[str, int]:
         """Return the numbers of sub-runs of threads that have some."""
-        of_them = threads.c.parent.in_(ids), self._mine(), IS_SUBRUN
+        of_them = threads.c.parent.in_(ids), self._mine(), threads.c.subrun > 0
         counted = select(threads.c.parent, func.count()).where(*of_them).group_by(threads.c.parent)
         return {str(parent): int(number) for parent, number in await self._rows(counted)}
 
@@ -348,26 +326,56 @@ class Threads:
         return [row.owner for row in await self._rows(select(threads.c.owner).distinct().order_by(threads.c.owner))]
 
     async def set_state(
-        self, id: str, state: ThreadState, *, at: str, problem: str = "", result: RunResult | None = None
+        self,
+        id: str,
+        state: ThreadState,
+        *,
+        at: str,
+        problem: str = "",
+        result: RunResult | None = None,
+        options: StoredOptions | None = None,
     ) -> None:
-        """Record the state of a run, and the result of one that has an answer.
+        """Record the state of a run, the result of one that has an answer, and its options if they change.
 
-        A cancellation is raised after the row is written, never before.
+        Hold the lock of the thread, and read the options under it, to change them. A cancellation is raised after the
+        row is written, never before.
 
         Raises:
             ThreadBusy: another process has taken the run.
         """
         verdict = result.verdict if result else None
         values = {"status": state, "problem": problem, "updated_at": at, "outcome": outcome_of(state, verdict)}
-        await self._set(id, {**values, **_columns(result)})
-
-    async def set_result(self, id: str, result: RunResult) -> None:
-        """Record the result of a run that an older release finished."""
-        await self._set(id, {"outcome": result.verdict, **_columns(result)})
-
-    async def _set(self, id: str, values: dict[str, Any]) -> None:
-        statement = update(threads).where(threads.c.id == id).values(values)
+        changed = {"options": options.dumps()} if options else {}
+        statement = update(threads).where(threads.c.id == id).values({**values, **changed, **_columns(result)})
         await self.transact(id, lambda connection: connection.execute(statement))
+
+    async def set_feedback(self, id: str, feedback: Mapping[str, Any]) -> None:
+        """Store what a person thinks of an answer; also while the run is running elsewhere."""
+        statement = update(threads).where(threads.c.id == id, self._mine()).values(feedback=to_stored_json(feedback))
+        await self.transact("", lambda connection: connection.execute(statement))
+
+    async def merge_metadata(self, id: str, metadata: Mapping[str, Any]) -> None:
+        """Merge metadata of a client into that of a thread; also while it is running elsewhere.
+
+        Raises:
+            UsageError: a thread, or all threads of the owner, would have too much of it.
+        """
+        own = threads.c.id == id, self._mine()
+
+        def write(connection: Connection) -> None:
+            stored = connection.scalar(select(threads.c.client_metadata).where(*own))
+            merged = to_stored_json({**json.loads(stored or "{}"), **metadata})
+            self._check_metadata(connection, merged, but=id)
+            connection.execute(update(threads).where(*own).values(client_metadata=merged))
+
+        await self.transact("", write)
+
+    def _check_metadata(self, connection: Connection, added: str, *, but: str = "") -> None:
+        sizes = select(func.sum(func.length(threads.c.client_metadata))).where(self._mine(), threads.c.id != but)
+        if added != "{}" and (connection.scalar(sizes) or 0) + len(added) > MAX_METADATA_OF_OWNER:
+            raise UsageError(
+                f"The metadata of all threads is longer than {MAX_METADATA_OF_OWNER:,} characters: delete some threads."
+            )
 
     async def mark_stopped(self, id: str, *, at: str) -> None:
         """Record that a person stopped a run, unless it has ended, failed or been resumed."""
@@ -378,12 +386,8 @@ class Threads:
 
     async def subruns_of(self, id: str) -> list[Thread]:
         """Return the sub-runs of a run and of all its branches, the first one first."""
-        found = await self._find(select(threads).where(threads.c.parent == id, self._mine()))
-        return sorted((thread for thread in found if thread.hop), key=lambda thread: (thread.hop, thread.created_at))
-
-    async def set_options(self, id: str, options: StoredOptions) -> None:
-        """Replace the options of a run."""
-        await self._set(id, {"options": options.dumps()})
+        found = await self._find(select(threads).where(threads.c.parent == id, self._mine(), threads.c.subrun > 0))
+        return sorted(found, key=lambda thread: (thread.subrun, thread.created_at))
 
     async def remove(self, id: str) -> None:
         """Delete a thread and its checkpoints in one transaction, so that no listed run is ever empty."""
@@ -449,5 +453,11 @@ def _thread(row: Row[Any]) -> Thread:
     values = dict(row._mapping)
     status = values.pop("status")
     del values["outcome"]
+    values |= {name: json.loads(values[name]) for name in ("feedback", "client_metadata")}
     options = StoredOptions.model_validate_json(values.pop("options"))
     return Thread(**values, state="queued" if status == "new" else status, options=options)
+
+
+def already_used(id: str) -> RunError:
+    """Return the error for a new run whose id is used."""
+    return RunError(f"Thread {id} was used already: `sleuth resume {id}` resumes it, `runs fork` branches from it.")

@@ -136,18 +136,6 @@ async def resume_with_budget(graph: Compiled, config: RunnableConfig) -> float |
     return seconds_at(at)
 
 
-async def explain_changed_state(graph: Compiled, config: RunnableConfig, error: Exception) -> str:
-    """Explain an error of a run whose state a fork has changed; raise the error again if no state was changed."""
-    path = path_to_latest([state async for state in graph.aget_state_history(config)])
-    if not any((state.metadata or {}).get("source") == "update" for state in path[:-1]):
-        raise error
-    reason = f"the state has no entry {error}" if isinstance(error, KeyError) else str(error)
-    return (
-        f"Run {config['configurable']['thread_id']} cannot continue from the state that a fork has changed: {reason}. "
-        "Fork again with values that name only what the state contains."
-    )
-
-
 def _is_out_of_budget(values: Mapping[str, Any]) -> bool:
     """Return whether a state records that the budget, or that of a sub-run, is used up."""
     ends: Iterable[Any] = (values.get("verdict"), values.get("hop"), *(values.get("hops") or {}).values())
@@ -177,7 +165,7 @@ class StoreSubruns:
         """Start or resume a sub-run with the budget of the request."""
         id = _thread_of(request)
         if not await self.runs.store.threads.exists(id):
-            origin = Origin(parent=request.parent, checkpoint=request.checkpoint, hop=request.number)
+            origin = Origin(parent=request.parent, checkpoint=request.checkpoint, subrun=request.number)
             await self.runs.start_like(
                 self.outer, request.question, request.method, values=request.values, thread=id, origin=origin
             )

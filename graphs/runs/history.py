@@ -4,17 +4,18 @@ import json
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
-from typing import Any, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import START
 from langgraph.types import StateSnapshot, StateUpdate
 from pydantic import TypeAdapter, ValidationError
+from typing_extensions import is_typeddict
 
 from sleuth import prompts
 from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.graphs.core.events import Step
-from sleuth.graphs.core.state import Question, find_hashes, merge_keys, same_question
+from sleuth.graphs.core.state import Keyed, KeysOf, Question, find_hashes, merge_keys, same_question
 from sleuth.graphs.core.wall_clock import with_paused_clock
 from sleuth.graphs.persistence.serializer import CheckpointSerializer
 from sleuth.graphs.persistence.threads import Origin, Thread
@@ -185,6 +186,8 @@ async def fork_run(
         states = {checkpoint_id_of(state): state for state in await runs.history(thread)}
         state = states[find_checkpoint(at, states)]
         _check_fields(thread, given)
+        if given:
+            _check_references(thread, given, state.values)
         await runs.store.archive.load(find_hashes(given))  # raises if one of them does not exist
         wrote = [as_node] if as_node else _wrote(state, states)
         if other:
@@ -240,6 +243,37 @@ def _check_fields(thread: Thread, changes: dict[str, Any]) -> None:
             place = ".".join([name, *map(str, wrong["loc"])])
             shown = f"{wrong['msg'].lower()}, not {json.dumps(wrong['input'], default=str)[:80]}"
             raise UsageError(f"A state of {thread.method} cannot have that: {place}: {shown}.") from None
+
+
+def _check_references(thread: Thread, changes: dict[str, Any], before: Mapping[str, Any]) -> None:
+    hints, after = get_type_hints(runnable(thread.method).state, include_extras=True), dict(before)
+    for name, value in changes.items():
+        is_keyed = any(mark is Keyed for mark in get_args(hints[name]))
+        after[name] = merge_keys(before.get(name) or {}, [value]) if is_keyed else value
+    for name, hint in hints.items():
+        _check_keys(name, hint, after.get(name), after)
+
+
+def _check_keys(place: str, hint: Any, value: Any, state: Mapping[str, Any]) -> None:  # noqa: ANN401 - any type
+    """Raise UsageError if a part of a state names a key that the field of its `KeysOf` does not have."""
+    if value is None:
+        return
+    kind, *arguments = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    for other in (mark.field for mark in arguments if isinstance(mark, KeysOf)):
+        if unknown := [key for key in value if key not in (state.get(other) or {})]:
+            raise UsageError(
+                f"The changed state cannot be run: {place} names {unknown[0]!r}, which {other} does not have."
+            )
+    if is_typeddict(kind):
+        parts = [(name, part, value.get(name)) for name, part in get_type_hints(kind, include_extras=True).items()]
+    elif get_origin(kind) is dict:
+        parts = [(key, get_args(kind)[1], item) for key, item in value.items()]
+    elif get_origin(kind) is list:
+        parts = [(str(at), get_args(kind)[0], item) for at, item in enumerate(value)]
+    else:
+        return
+    for name, part, item in parts:
+        _check_keys(f"{place}.{name}", part, item, state)
 
 
 async def _branch(

@@ -8,13 +8,14 @@ import json
 import re
 import uuid
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing, nullcontext, suppress
-from dataclasses import asdict, replace
+from contextlib import aclosing, nullcontext
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.callbacks.base import Callbacks
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 from langgraph.types import Command, StateSnapshot
 
@@ -39,6 +40,7 @@ from sleuth.graphs.persistence.threads import (
     Thread,
     ThreadState,
     Turn,
+    already_used,
 )
 from sleuth.graphs.registry import CHAT, SURVEY, configure, runnable
 from sleuth.graphs.runs.execution import (
@@ -47,7 +49,6 @@ from sleuth.graphs.runs.execution import (
     StoreSubruns,
     checkpoint_id_of,
     compile_method,
-    explain_changed_state,
     now,
     resume_with_budget,
     stream_steps,
@@ -57,6 +58,7 @@ from sleuth.tools.search.retriever import FilteredRetriever
 from sleuth.tools.settings import Profile
 from sleuth.tools.sources.web_pages.page import PageText
 from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever
+from sleuth.tools.storage.database import is_database_error
 from sleuth.tools.storage.filters import parse_filter
 from sleuth.tools.text.normalization import check_unicode
 from sleuth.tools.tracing.callbacks import add_callbacks
@@ -86,6 +88,8 @@ class RunService:
         where: str = "",
         origin: Origin | None = None,
         after: Answer | None = None,
+        message_id: str = "",
+        is_created: bool = False,
     ) -> str:
         """Store a new run, the next message of a chat, or the reply to a waiting run, without running it.
 
@@ -96,34 +100,35 @@ class RunService:
             where: a filter of the documents that are searched, see `parse_filter`; a chat keeps that of its first
                 message.
             after: the answer that the first message of a chat follows up on: the chat begins with it and its question.
+            message_id: the id of the first message of a chat; by default one is derived from its place.
+            is_created: a client has created the thread without a run, which begins in it.
 
         Returns:
             The thread.
 
         Raises:
             UsageError: an empty or too long question, an unknown method or setting, pages without text, a filter that
-                cannot be parsed, a check of the answer without an evidence checker, or a thread whose name is invalid
-                or was used before, unless it is a chat or waits for a reply.
-            RunError: the last turn of the chat has not ended.
+                cannot be parsed, a check of the answer without an evidence checker, or an invalid name of a thread.
+            RunError: the last turn of the chat has not ended, or the thread was used before, unless it is a chat or
+                waits for a reply.
         """
         checked, origin = check_question(question), origin or Origin()
         kind, id = runnable(method_name), thread or uuid.uuid4().hex[:12]
-        if await self.store.threads.exists(id):
+        if not is_created and await self.store.threads.exists(id):
             known = await self.store.threads.find(id)
             if known is None or known.method != method_name or after:
-                raise _already_used(id)
-            chosen = {**known.options.values, **(values or {})}
-            await self.add_turn(known, checked, values=chosen, budget=budget or Budget())
+                raise already_used(id)
+            await self.add_turn(known, checked, values=values or {}, keep_values=True, budget=budget or Budget())
             return id
         if thread:
             await self._check_name(thread)
         settings = configure(kind, values or {}, profile)
         if self.services is not None and getattr(settings, "check_evidence", False):
             require_checker(self.services.checker)
-        more: dict[str, Any] = {"hop": origin.hop} if origin.hop else {}
-        more |= {"where": where.strip()} if parse_filter(where).terms else {}
-        earlier = {"earlier": (after.question, message_of(after))} if after else {}
-        more |= {"turn": Turn(text=checked, at="", **earlier)} if method_name == CHAT.name else {}
+        more: dict[str, Any] = {"where": where.strip()} if parse_filter(where).terms else {}
+        if method_name == CHAT.name:
+            earlier = (after.question, message_of(after)) if after else None
+            more["turn"] = Turn(text=checked, at="", id=message_id, earlier=earlier)
         options = StoredOptions(
             values=values or {},
             profile=profile,
@@ -141,9 +146,11 @@ class RunService:
                 options=options,
                 parent=origin.parent,
                 parent_checkpoint=origin.checkpoint,
+                subrun=origin.subrun,
                 created_at=created,
                 updated_at=created,
-            )
+            ),
+            is_created=is_created,
         )
         return id
 
@@ -204,6 +211,7 @@ class RunService:
         start: str | None = None,
         message_id: str = "",
         values: dict[str, Any],
+        keep_values: bool = False,
         budget: Budget,
     ) -> None:
         """Store the next input of a thread; `run` then continues it.
@@ -218,6 +226,7 @@ class RunService:
                 the latest) starts a new turn there: it ends a stopped turn, and a message drops an open interrupt.
             message_id: the id of the message; by default one is derived from its place.
             values: the settings from this turn on.
+            keep_values: keep the earlier settings that `values` does not name.
             budget: limits of this turn of a chat; another run keeps its own if none are given.
 
         Raises:
@@ -227,12 +236,14 @@ class RunService:
             ThreadBusy: a turn is running.
         """
         is_chat, is_reply = thread.method == CHAT.name, isinstance(given, Command)
-        configure(runnable(thread.method), values, thread.options.profile)
         async with self.store.locks.hold(thread.id):
+            thread = await self.store.threads.get(thread.id)  # it may have changed before the lock was taken
+            values = {**thread.options.values, **values} if keep_values else values
+            configure(runnable(thread.method), values, thread.options.profile)
             latest = await self.state(thread)
             place: dict[str, Any] = {"at": checkpoint_id_of(latest)}
             if not (is_chat or is_reply or latest.interrupts):
-                raise _already_used(thread.id)
+                raise already_used(thread.id)
             if start is not None:
                 place |= {"start": start or place["at"], "id": message_id}
             state = await self.state(thread, start) if start else latest
@@ -248,8 +259,7 @@ class RunService:
 
     async def _queue(self, thread: Thread, turn: Turn, **update: Any) -> None:  # noqa: ANN401 - further options
         options = thread.options.model_copy(update={"turn": turn, **update})
-        await self.store.threads.set_options(thread.id, options)
-        await self.store.threads.set_state(thread.id, "queued", at=now())
+        await self.store.threads.set_state(thread.id, "queued", at=now(), options=options)
 
     async def run(
         self,
@@ -280,11 +290,10 @@ class RunService:
             thread = await self.store.threads.get(id)
             if budget is not None:
                 thread = replace(thread, options=thread.options.model_copy(update={"budget": budget}))
-                await self.store.threads.set_options(id, thread.options)
             state: ThreadState = "interrupted"
             problem, worked, result = "", None, None
             try:
-                await self.store.threads.set_state(id, "running", at=now())
+                await self.store.threads.set_state(id, "running", at=now(), options=thread.options if budget else None)
                 if budget is not None and not thread.part_of:  # a sub-run is resumed as its outer run left it
                     worked = await resume_with_budget(self.graph(thread), self.config(thread))
                 async with aclosing(self._events(thread, wants_tokens, callbacks, control, worked)) as events:
@@ -292,12 +301,11 @@ class RunService:
                         if isinstance(event, Answer):
                             state, result = "waiting" if event.asks else "done", RunResult.of(event)
                         yield event
-            except SleuthError as error:
-                state, problem = "failed", str(error)
+            except GraphDrained:
                 raise
-            except (AttributeError, LookupError, TypeError, ValueError) as error:
-                state, problem = "failed", await explain_changed_state(self.graph(thread), self.config(thread), error)
-                raise RunError(problem) from error
+            except Exception as error:
+                state, problem = "failed", _describe(error, id)
+                raise
             finally:
                 await self.store.threads.set_state(id, state, at=now(), problem=problem, result=result)
 
@@ -309,10 +317,10 @@ class RunService:
             UsageError: the run is no survey.
             ThreadBusy: it is running.
         """
-        thread = await self.store.threads.get(id)
-        if thread.method != SURVEY.name:
-            raise UsageError(f"Run {id} is no survey: only a survey can be updated.")
         async with self.store.locks.hold(id):
+            thread = await self.store.threads.get(id)
+            if thread.method != SURVEY.name:
+                raise UsageError(f"Run {id} is no survey: only a survey can be updated.")
             state = await self.state(thread)
             if state.tasks or not state.values:  # it has not ended: it is resumed
                 return
@@ -331,18 +339,7 @@ class RunService:
             ThreadBusy: it is running.
         """
         thread = await self.store.threads.get(id)
-        await self.add_turn(thread, Command(resume=value), values=thread.options.values, budget=Budget())
-
-    async def with_results(self, threads: Sequence[Thread]) -> list[Thread]:
-        """Return the threads; compute and store missing results of runs that an older release finished."""
-        found = list(threads)
-        for at, thread in enumerate(found):
-            if thread.outcome == "done":
-                with suppress(SleuthError):  # its checkpoints are damaged
-                    result = RunResult.of(await self._answer(thread))
-                    await self.store.threads.set_result(thread.id, result)
-                    found[at] = replace(thread, **asdict(result))
-        return found
+        await self.add_turn(thread, Command(resume=value), values={}, keep_values=True, budget=Budget())
 
     async def mark_stopped(self, id: str) -> None:
         """Record that a person stopped a run, unless it has ended, failed or been resumed."""
@@ -485,8 +482,12 @@ def unknown_checkpoint(id: str, known: list[str]) -> UnknownName:
     return UnknownName("checkpoint", id, known, "`sleuth runs history` shows them, by id, step and node.")
 
 
-def _already_used(id: str) -> UsageError:
-    return UsageError(f"Thread {id} was used already: `sleuth resume {id}` resumes it, `runs fork` branches from it.")
+def _describe(error: Exception, id: str) -> str:
+    """Return why a run failed."""
+    if isinstance(error, SleuthError):
+        return str(error)
+    what = "The database failed" if is_database_error(error) else "A step failed, which is a bug"
+    return f"{what}: {type(error).__name__}: {error}. `sleuth resume {id}` tries again."
 
 
 def _input_for(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command[Any] | None:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from sleuth.graphs.persistence.threads import RunFilter
+from sleuth.graphs.persistence.run_filter import RunFilter
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.evaluation.run_folder import append_line
 from sleuth.tools.errors import RunError, UsageError
@@ -38,7 +38,7 @@ async def export_feedback(runs: RunService, path: Path) -> tuple[list[dict[str, 
 async def _questions(runs: RunService) -> AsyncIterator[dict[str, Any]]:
     """Yield a question for each run with a good rating, or with a bad one and a comment; the oldest first."""
     for thread in reversed(await runs.store.threads.list_newest(RunFilter(with_subruns=False))):
-        feedback = thread.options.feedback
+        feedback = thread.feedback
         rating, comment = feedback.get("rating"), str(feedback.get("comment", "")).strip()
         if rating != "up" and not (rating == "down" and comment):
             continue

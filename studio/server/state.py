@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
@@ -14,8 +14,8 @@ from sleuth.agents.formatting import Turn
 from sleuth.graphs.chat.question_rewriting import RewrittenQuestion, rewrite_question
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.persistence.store import Store, open_store
-from sleuth.graphs.persistence.threads import Thread, Threads
+from sleuth.graphs.persistence.store import open_store
+from sleuth.graphs.persistence.threads import Thread
 from sleuth.graphs.runs.pruning import remove_runs
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.server.ingestion import IngestionWorker, Uploads
@@ -72,19 +72,10 @@ async def open_server_state(
         server = await asyncio.to_thread(ServerState, tenants, telemetry)
         await server.ingestion.recover()
         await server.log.remove_orphans()
-        await stack.enter_async_context(_background_task(_complete_results(store)))
         await stack.enter_async_context(_background_task(server.run_worker.watch()))
         stack.push_async_callback(server.close)
         await server.run_worker.recover()
         yield server
-
-
-async def _complete_results(store: Store) -> None:
-    """Record the results of runs that an older release finished, so that they can be filtered and searched."""
-    for thread in await store.threads.list_all_owners():
-        if thread.outcome == "done":
-            own = Threads(store.engine, thread.owner, store.locks)
-            await RunService(replace(store, threads=own)).with_results([thread])
 
 
 @asynccontextmanager

@@ -31,7 +31,7 @@ from sleuth.graphs.core.answer import Note, Threshold, make_verdict
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, ask_or, gather_by_key, new_graph, node, node_with, nothing
-from sleuth.graphs.core.state import Keyed, Question, RunState, Update
+from sleuth.graphs.core.state import Keyed, KeysOf, Question, RunState, Update
 from sleuth.graphs.core.thresholds import choose_threshold
 from sleuth.graphs.evidence.outcomes import as_steps, stated_answer, verdict_for
 from sleuth.graphs.evidence.retrieval import as_sources, search_passages
@@ -93,17 +93,17 @@ class State(RunState):
     """The number of layers below the question."""
     proposals: list[Proposal] = field(default_factory=list)
     """The proposed next steps until they are merged."""
-    wave: list[str] = field(default_factory=list)
+    wave: Annotated[list[str], KeysOf("nodes")] = field(default_factory=list)
     """The nodes that receive knowledge now."""
-    passages: Annotated[dict[str, list[str]], Keyed] = field(default_factory=dict)
+    passages: Annotated[dict[str, list[str]], KeysOf("nodes"), Keyed] = field(default_factory=dict)
     """Passages found for each node, by archive reference."""
-    knowledge: Annotated[dict[str, Knowledge], Keyed] = field(default_factory=dict)
+    knowledge: Annotated[dict[str, Knowledge], KeysOf("nodes"), Keyed] = field(default_factory=dict)
     """Summaries of these passages for each node."""
-    verified: Annotated[dict[str, Verification], Keyed] = field(default_factory=dict)
+    verified: Annotated[dict[str, Verification], KeysOf("nodes"), Keyed] = field(default_factory=dict)
     """The verdict on the knowledge of each node; a node without passages is absent."""
     threshold: Threshold | None = None
     """The perplexity below which knowledge suffices."""
-    paths: list[list[str]] = field(default_factory=list)
+    paths: list[Annotated[list[str], KeysOf("nodes")]] = field(default_factory=list)
     """The selected paths, each from the question to a last step."""
     results: dict[str, Note] = field(default_factory=dict)
     """The result at each step of the selected paths, by the path to that step, such as "1>2"."""

@@ -7,7 +7,7 @@ proposed, and similar ones merged.
 import asyncio
 from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Literal
+from typing import Annotated, Literal
 
 from typing_extensions import TypedDict
 
@@ -17,6 +17,7 @@ from sleuth.agents.role import Role
 from sleuth.agents.roles import planning
 from sleuth.agents.roles.inputs import StepsInput
 from sleuth.graphs.core.node import ask_or
+from sleuth.graphs.core.state import KeysOf
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.text.normalization import comparison_key
 
@@ -38,8 +39,8 @@ class Node(TypedDict):
     content: str
     start: bool
     end: bool
-    next: list[str]
-    prev: list[str]
+    next: Annotated[list[str], KeysOf("nodes")]
+    prev: Annotated[list[str], KeysOf("nodes")]
 
 
 Nodes = Mapping[str, Node]
@@ -50,7 +51,7 @@ class Proposal(TypedDict):
 
     content: str
     end: bool
-    prev: list[str]
+    prev: Annotated[list[str], KeysOf("nodes")]
 
 
 def initial_graph(question: str) -> dict[str, Node]:

@@ -26,7 +26,7 @@ from sleuth.graphs.core.answer import Note
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, gather_by_key, new_graph, node, node_with
-from sleuth.graphs.core.state import Keyed, Question, RunState, Update, same_question
+from sleuth.graphs.core.state import Keyed, KeysOf, Question, RunState, Update, same_question
 from sleuth.graphs.evidence.citations import verify_quotes
 from sleuth.graphs.evidence.outcomes import answer_question, as_steps, stated_answer
 from sleuth.graphs.evidence.retrieval import as_sources, search_passages
@@ -86,15 +86,15 @@ class State(RunState):
 
     plan: Annotated[dict[str, Step], Keyed] = field(default_factory=dict)
     """The steps, "1" first."""
-    wave: list[str] = field(default_factory=list)
+    wave: Annotated[list[str], KeysOf("plan")] = field(default_factory=list)
     """The steps in progress."""
-    coarse: Annotated[dict[str, list[str]], Keyed] = field(default_factory=dict)
+    coarse: Annotated[dict[str, list[str]], KeysOf("plan"), Keyed] = field(default_factory=dict)
     """Passages shown to the draft of each step, by archive reference."""
-    drafts: Annotated[dict[str, Draft], Keyed] = field(default_factory=dict)
+    drafts: Annotated[dict[str, Draft], KeysOf("plan"), Keyed] = field(default_factory=dict)
     """The draft of each step before its review."""
-    fine: Annotated[dict[str, list[str]], Keyed] = field(default_factory=dict)
+    fine: Annotated[dict[str, list[str]], KeysOf("plan"), Keyed] = field(default_factory=dict)
     """Passages shown to the review of each step, by archive reference."""
-    requeries: Annotated[dict[str, int], Keyed] = field(default_factory=dict)
+    requeries: Annotated[dict[str, int], KeysOf("plan"), Keyed] = field(default_factory=dict)
     """The number of new questions that reviews have given each step."""
     returns: int = 0
     """The number of times that a review has reopened an earlier step."""
@@ -346,7 +346,7 @@ def _reopen_rejected_step(
 async def refine_step(state: State, key: str, model: ModelCaller) -> str:
     """Return a step's question with findings in place of what it leaves open (section 3.5)."""
     planned, needs = state.plan[key]["planned"], state.plan[key]["needs"]
-    answers = as_steps(state.notes[need] for need in needs)
+    answers = as_steps(state.notes[need] for need in needs if need in state.notes)
     given = planning.RefineInput(question=planned, answers=answers, original=state.question)
     as_planned, loss = planning.Refined(question=planned), f"Step {key} is asked as planned."
     return (await ask_or(model, planning.REFINE, given, as_planned, loss)).question

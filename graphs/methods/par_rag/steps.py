@@ -5,12 +5,13 @@ inherited from another run.
 """
 
 from collections.abc import Container, Mapping, Sequence
-from typing import Literal, NotRequired
+from typing import Annotated, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
 from sleuth.agents.roles.planning import OrderedStep, PlanStep
 from sleuth.graphs.core.answer import Citation, Note
+from sleuth.graphs.core.state import KeysOf
 from sleuth.graphs.evidence.citations import ensure_verbatim_support
 from sleuth.graphs.evidence.outcomes import make_note
 from sleuth.graphs.evidence.retrieval import short_names
@@ -28,7 +29,7 @@ class Step(TypedDict):
     planned: str
     question: str
     action: Literal["Retrieve", "Answer"]
-    needs: list[str]
+    needs: Annotated[list[str], KeysOf("plan")]
     remark: NotRequired[str]
 
 

@@ -15,8 +15,9 @@ from rich.text import Text
 
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.evidence.retrieval import mark_changed
+from sleuth.graphs.persistence.run_filter import RunFilter
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.persistence.threads import RunFilter, Thread
+from sleuth.graphs.persistence.threads import Thread
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.history import CheckpointView, export_run, fork_run
 from sleuth.graphs.runs.history import list_checkpoints as history_of
@@ -59,13 +60,12 @@ async def list_(
     """List runs, the latest first."""
     async with _open_runs() as runs:
         threads = await runs.store.threads.list_newest(RunFilter(with_subruns=all_ or as_json), limit)
-        threads = await runs.with_results(threads)
         counts = {} if all_ or as_json else await runs.store.threads.count_subruns([thread.id for thread in threads])
     table = Listing("thread", "method", "status", "last changed (UTC)", "question", folded=["question"])
     for thread in _with_subruns(threads):
-        method = f"  sub-run {thread.hop}: {thread.method}" if thread.hop else thread.method
+        method = f"  sub-run {thread.subrun}: {thread.method}" if thread.subrun else thread.method
         method += f" (+{counts[thread.id]})" if thread.id in counts else ""
-        question = Text(f"part of {thread.part_of}" if thread.hop else thread.question[:200])
+        question = Text(f"part of {thread.part_of}" if thread.subrun else thread.question[:200])
         outcome = outcome_in_words(thread.outcome, weak=thread.weak)
         table.add_row(thread.id, method, outcome, thread.updated_at[:19], question)
     nothing = "No runs yet. Start one with: sleuth ask QUESTION"
@@ -76,7 +76,7 @@ async def list_(
 def _with_subruns(threads: list[Thread]) -> list[Thread]:
     """Return the threads with the sub-runs of each run directly after it."""
     place = {thread.id: at for at, thread in enumerate(threads)}
-    return sorted(threads, key=lambda each: (place.get(each.part_of, place[each.id]), each.hop, each.created_at))
+    return sorted(threads, key=lambda each: (place.get(each.part_of, place[each.id]), each.subrun, each.created_at))
 
 
 @runs_app.command()
@@ -183,7 +183,7 @@ async def delete_(
         deleted = await remove_runs(runs, *ids)
         log = await asyncio.to_thread(EventLog, runs.store.engine)
         await log.remove_orphans()
-    subruns = sum(1 for thread in deleted if thread.hop)
+    subruns = sum(1 for thread in deleted if thread.subrun)
     with_subruns = f" with {counted(subruns, 'sub-run')}" if subruns else ""
     text = f"Deleted {counted(len(deleted) - subruns, 'run')}{with_subruns}."
     emit({"deleted": [thread.id for thread in deleted]}, as_json, text)

@@ -34,7 +34,7 @@ from sleuth.studio.server.langgraph_api.threads import (
     messages_in,
     values_of,
 )
-from sleuth.studio.server.runs.event_log import Event
+from sleuth.studio.server.runs.event_log import ENDS, Event
 from sleuth.studio.server.runs.keep_alive import with_keep_alive
 from sleuth.studio.server.state import Access, AccessDep, ThreadDep
 from sleuth.tools.errors import RunError, UnknownName, UsageError
@@ -42,9 +42,6 @@ from sleuth.tools.errors import RunError, UnknownName, UsageError
 router = APIRouter(route_class=JsonRoute)
 
 RUNS_PATH = "/threads/{thread}/runs"
-
-_ENDS = ("answer", "error", "stopped")
-"""The events that end a run."""
 
 
 def run_id_of(thread: str, after: int) -> str:
@@ -57,8 +54,7 @@ async def starts_of(access: Access, thread: Thread) -> list[int]:
 
     A run, as LangGraph counts them, is a piece of the event log up to an answer, an error or a stop.
     """
-    stored = await access.server.log.after(thread.id, 0)
-    return [0, *(event.id for event in stored if event.name in _ENDS)]
+    return [0, *await access.server.log.ends(thread.id)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +162,7 @@ class RunStream:
                 parts = self._wanted(await self._encode(event))
                 for at, part in enumerate(parts, start=1):
                     yield Part(part.event, part.data, event.id if at == len(parts) else 0)
-                if event.name in _ENDS:
+                if event.name in ENDS:
                     return
         if (await self.access.thread(self.public_id)).state in ("done", "waiting"):  # it only repeated an answer
             for part in self._wanted(await self._end("", is_stopped=False)):
@@ -259,44 +255,45 @@ async def start_run(access: Access, form: AssistantRunForm, name: str | None) ->
     is_new = name is None or (form.if_not_exists == "create" and await access.find(name) is None)
     thread = None if is_new else await access.thread(str(name))
     id = thread.id if thread else access.scoped_id(name) if name else str(uuid4())
-    if form.multitask_strategy == "interrupt" and await server.run_worker.is_running(id):
+    has_run = thread is not None and not is_empty(thread)
+    await _check(access, form, method, settings, thread if has_run else None)
+    if form.multitask_strategy == "interrupt" and not form.is_reply and await server.run_worker.is_running(id):
         await server.run_worker.stop(id)
     await server.run_worker.require_idle(id)
     last = await server.log.last(id)
-    if thread and not is_empty(thread):
+    if thread and has_run:
         await _continue(access, thread, form, method, settings)
     else:
-        await _begin(access, id, form, method, settings, empty=thread)
+        text, message_id = _question(form, method)
+        options: dict[str, Any] = {"values": settings, "profile": server.settings.profile, "budget": form.budget()}
+        options |= {"thread": id, "message_id": message_id, "is_created": thread is not None}
+        await access.runs.start(text, method, **options)
     budget = form.budget() if form.input is None and not form.is_reply and form.budget() != Budget() else None
     await server.run_worker.start(access.owner, id, budget=budget)
     begun = await access.runs.store.threads.get(id)
     return RunStream(access=access, thread=begun, after=last, modes={*form.stream_mode})
 
 
-async def _begin(
-    access: Access, id: str, form: AssistantRunForm, method: str, settings: dict[str, Any], *, empty: Thread | None
+async def _check(
+    access: Access, form: AssistantRunForm, method: str, settings: dict[str, Any], thread: Thread | None
 ) -> None:
-    """Store the first run of a thread, in place of the row of an empty one."""
-    text, message_id = _question(form, method)
-    threads, profile = access.runs.store.threads, access.server.settings.profile
-    if empty:
-        check_question(text)
-        configure(find_graph(method), settings, profile)  # both raise before the row is removed
-        await threads.remove(id)
-    await access.runs.start(text, method, values=settings, profile=profile, budget=form.budget(), thread=id)
-    options = (await threads.get(id)).options
-    update: dict[str, Any] = {"langgraph_metadata": empty.options.langgraph_metadata} if empty else {}
-    if options.turn:
-        update["turn"] = options.turn.model_copy(update={"id": message_id})
-    await threads.set_options(id, options.model_copy(update=update))
+    """Raise what makes a request invalid before it stops or changes anything; `thread` has a run already."""
+    configure(find_graph(method), settings, access.server.settings.profile)
+    form.budget()
+    if thread and thread.method != method:
+        raise UsageError(f"Thread {access.public_id(thread.id)} belongs to {thread.method}, not to {method}.")
+    if thread and form.place:
+        await access.runs.state(thread, form.place)
+    if thread is None or (form.input is not None and not form.is_reply):
+        check_question(_question(form, method)[0])
+    if thread and method != CHAT.name and form.input is not None and not form.is_reply:
+        raise RunError(f"Thread {access.public_id(thread.id)} has a question already. Start a new thread, or fork it.")
 
 
 async def _continue(
     access: Access, thread: Thread, form: AssistantRunForm, method: str, settings: dict[str, Any]
 ) -> None:
     """Store the next input of a thread, or a branch of it; without either it is resumed."""
-    if thread.method != method:
-        raise UsageError(f"Thread {access.public_id(thread.id)} belongs to {thread.method}, not to {method}.")
     if form.is_reply or (method == CHAT.name and form.input is not None):
         reply: Command[Any] | None = Command(resume=form.command.resume) if form.command and form.is_reply else None
         text, message_id = ("", "") if reply else _question(form, method)
@@ -305,11 +302,10 @@ async def _continue(
             reply or check_question(text),
             start=form.place,
             message_id=message_id,
-            values=settings or thread.options.values,
+            values=settings,
+            keep_values=not settings,
             budget=form.budget(),
         )
-    elif form.input is not None:
-        raise RunError(f"Thread {access.public_id(thread.id)} has a question already. Start a new thread, or fork it.")
     elif form.place:
         latest = (await access.runs.state(thread)).config["configurable"].get("checkpoint_id")
         if form.place != latest:
@@ -369,18 +365,18 @@ def _as_values(stream: RunStream, *, cancel: bool = False) -> StreamingResponse:
 def _response(
     stream: RunStream, chunks: AsyncIterator[str], *, end: str, cancel: bool, media_type: str, **options: str
 ) -> StreamingResponse:
-    """Return a response that lasts as long as a run; closing the connection stops the run with `cancel`.
+    """Return a response that lasts as long as a run; closing the connection before stops it with `cancel`.
 
     The headers name the run; paths are relative to the API.
     """
 
-    def close() -> None:
+    def stop() -> None:
         if cancel:
-            stream.access.server.run_worker.cancel_nowait(stream.thread.id)
+            stream.access.server.run_worker.cancel_nowait(stream.thread.id, after=stream.after)
 
     path = f"/threads/{stream.public_id}/runs/{stream.run}"
     headers = {"Content-Location": path, "Location": f"{path}/{end}", "Cache-Control": "no-store"}
-    body = with_keep_alive(chunks, on_close=close, **options)
+    body = with_keep_alive(chunks, on_disconnect=stop, **options)
     return StreamingResponse(body, media_type=media_type, headers=headers)
 
 

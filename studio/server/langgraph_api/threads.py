@@ -1,7 +1,7 @@
 """Threads and their states: sleuth's threads of the owner. A thread without a run is a chat without messages."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, get_args
 from uuid import uuid4
 
 from fastapi import APIRouter
@@ -12,11 +12,11 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from sleuth.graphs.chat.messages import reply_id_to, run_message
-from sleuth.graphs.core.context import Budget
-from sleuth.graphs.persistence.threads import RunFilter, StoredOptions, Thread, ThreadState, Turn
+from sleuth.graphs.persistence.run_filter import RunFilter
+from sleuth.graphs.persistence.threads import Outcome, StoredOptions, Thread, ThreadState, Turn
 from sleuth.graphs.registry import CHAT
 from sleuth.graphs.runs.execution import now
-from sleuth.studio.server.langgraph_api.assistants import assistant_id_of
+from sleuth.studio.server.langgraph_api.assistants import assistant_id_of, find_graph
 from sleuth.studio.server.langgraph_api.forms import (
     HistoryForm,
     JsonRoute,
@@ -26,11 +26,11 @@ from sleuth.studio.server.langgraph_api.forms import (
     ThreadSearch,
 )
 from sleuth.studio.server.state import Access, AccessDep, ThreadDep
-from sleuth.tools.errors import RunError
+from sleuth.tools.errors import RunError, UnknownName
 
 router = APIRouter(prefix="/threads", route_class=JsonRoute)
 
-_STATUS: dict[ThreadState, str] = {
+_STATUS: dict[ThreadState | Outcome, str] = {
     "queued": "busy",
     "running": "busy",
     "waiting": "interrupted",
@@ -39,6 +39,13 @@ _STATUS: dict[ThreadState, str] = {
     "failed": "error",
     "done": "idle",
 }
+
+
+_OUTCOMES: dict[str | None, set[str]] = {
+    status: {outcome for outcome in get_args(Outcome) if status in (None, _STATUS.get(outcome, "idle"))}
+    for status in (None, *_STATUS.values())
+}
+"""The outcomes of the threads that have a status; of all threads for None."""
 
 
 def respond(value: object, *, headers: dict[str, str] | None = None) -> Response:
@@ -68,17 +75,13 @@ def interrupts_view(interrupts: Iterable[Interrupt]) -> list[dict[str, Any]]:
     return [{"id": each.id, "value": each.value} for each in interrupts]
 
 
-def _status_of(thread: Thread) -> str:
-    return "idle" if is_empty(thread) else _STATUS[thread.state]
-
-
 def _metadata_of(thread: Thread) -> dict[str, Any]:
     """Return the metadata of a thread: that of its client, and its graph once it has one."""
-    given = thread.options.langgraph_metadata
     if is_empty(thread):
-        return given
-    sub_run = {"part_of": thread.part_of, "hop": thread.hop} if thread.part_of else {}
-    return {**given, **sub_run, "graph_id": thread.method, "assistant_id": assistant_id_of(thread.method)}
+        return thread.client_metadata
+    part_of = {"part_of": thread.part_of} if thread.part_of else {}
+    about = {"graph_id": thread.method, "assistant_id": assistant_id_of(thread.method)}
+    return {**thread.client_metadata, **part_of, **about}
 
 
 async def _thread_view(access: Access, thread: Thread) -> dict[str, Any]:
@@ -90,7 +93,7 @@ async def _thread_view(access: Access, thread: Thread) -> dict[str, Any]:
         "updated_at": thread.updated_at,
         "state_updated_at": state.created_at or thread.created_at,
         "metadata": _metadata_of(thread),
-        "status": _status_of(thread),
+        "status": _STATUS[thread.state],
         "config": {},
         "values": values_of(state, thread) or None,
         "interrupts": {task.id: interrupts_view(task.interrupts) for task in state.tasks if task.interrupts},
@@ -134,37 +137,60 @@ async def create(access: AccessDep, form: ThreadForm | None = None) -> Response:
     Raises:
         RunError: the thread exists already.
     """
-    form, threads = form or ThreadForm(), access.runs.store.threads
+    form, created = form or ThreadForm(), now()
     name = form.thread_id
-    if name and form.if_exists == "do_nothing" and (known := await access.find(name)):
-        return respond(await _thread_view(access, known))
-    id, created = access.scoped_id(name) if name else str(uuid4()), now()
-    if await threads.exists(id):
-        raise RunError(f"Thread {name} exists already: choose another id, or pass if_exists=do_nothing.")
-    options = StoredOptions(
-        values={},
-        profile=access.server.settings.profile,
-        budget=Budget(),
-        turn=Turn(text="", at="-"),  # nothing to send
-        langgraph_metadata=form.metadata,
+    thread = Thread(
+        id=access.scoped_id(name) if name else str(uuid4()),
+        owner=access.owner,
+        method=CHAT.name,
+        question="",
+        options=StoredOptions(profile=access.server.settings.profile, turn=Turn(text="", at="-")),  # nothing to send
+        state="done",
+        client_metadata=form.metadata,
+        created_at=created,
+        updated_at=created,
     )
-    about: dict[str, Any] = {"method": CHAT.name, "question": "", "created_at": created, "updated_at": created}
-    thread = Thread(id=id, owner=access.owner, options=options, **about)
-    await threads.add(thread)
-    return respond(await _thread_view(access, thread))
+    known = await access.find(name) if name else None
+    if known is None:
+        try:
+            await access.runs.store.threads.add(thread)
+            return respond(await _thread_view(access, thread))
+        except RunError:  # another request was faster, or another owner has the id
+            known = await access.find(str(name))
+    if known is None or form.if_exists != "do_nothing":
+        raise RunError(f"Thread {name} exists already: choose another id, or pass if_exists=do_nothing.")
+    return respond(await _thread_view(access, known))
+
+
+def _filter_of(form: ThreadSearch) -> RunFilter | None:
+    """Return the filter of a search; None if it matches no thread."""
+    metadata, outcomes = dict(form.metadata or {}), _OUTCOMES[form.status]
+    assistants = [metadata.pop(name) for name in ("graph_id", "assistant_id") if name in metadata]
+    part_of = metadata.pop("part_of", "")
+    try:
+        methods = {find_graph(str(assistant)).name for assistant in assistants}
+    except UnknownName:
+        return None
+    if len(methods) > 1 or not isinstance(part_of, str):
+        return None
+    if methods:  # a thread without a run has no graph
+        outcomes = outcomes - {"done"}
+    return RunFilter(
+        outcomes=tuple(sorted(outcomes)),
+        methods=tuple(methods),
+        part_of=part_of,
+        with_subruns=bool(part_of),
+        metadata=metadata,
+        offset=form.offset,
+    )
 
 
 @router.post("/search")
 async def search(form: ThreadSearch, access: AccessDep) -> Response:
     """List threads, the latest first; sub-runs only if `metadata` asks for those of a run (`part_of`)."""
-    wanted = form.metadata or {}
-    found = await access.runs.store.threads.list_newest(RunFilter(with_subruns="part_of" in wanted))
-    kept = [
-        thread
-        for thread in found
-        if form.status in (None, _status_of(thread)) and wanted.items() <= _metadata_of(thread).items()
-    ]
-    return respond([await _thread_view(access, thread) for thread in kept[form.offset : form.offset + form.limit]])
+    wanted = _filter_of(form)
+    found = await access.runs.store.threads.list_newest(wanted, form.limit) if wanted else []
+    return respond([await _thread_view(access, thread) for thread in found])
 
 
 @router.get("/{thread}")
@@ -176,9 +202,7 @@ async def get(thread: ThreadDep, access: AccessDep) -> Response:
 @router.patch("/{thread}")
 async def change(thread: ThreadDep, form: ThreadPatch, access: AccessDep) -> Response:
     """Merge metadata into that of a thread."""
-    metadata = {**thread.options.langgraph_metadata, **form.metadata}
-    options = thread.options.model_copy(update={"langgraph_metadata": metadata})
-    await access.runs.store.threads.set_options(thread.id, options)
+    await access.runs.store.threads.merge_metadata(thread.id, form.metadata)
     return await get(await access.runs.store.threads.get(thread.id), access)
 
 

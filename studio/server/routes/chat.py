@@ -331,10 +331,10 @@ async def _answer(
     thread = await access.start(rewriting.question, form.model, values=values, budget=budget)
     reply = OpenAIReply(thread=thread, method=form.model, rewriting=rewriting, page=str(request.base_url))
     events = access.follow(thread)
-    cancel = partial(access.server.run_worker.cancel_nowait, thread)
+    cancel = partial(access.server.run_worker.cancel_nowait, thread, after=0)
     if not form.stream:
         return await _unless_closed(partial(whole, reply), events, request, cancel)
-    lines = with_keep_alive(streamed(reply, events), on_close=cancel)
+    lines = with_keep_alive(streamed(reply, events), on_disconnect=cancel)
     return StreamingResponse(lines, media_type="text/event-stream", headers={"Cache-Control": "no-cache"})
 
 

@@ -12,7 +12,8 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from sleuth.graphs.core.answer import total_cost
 from sleuth.graphs.core.wall_clock import seconds_at
 from sleuth.graphs.evidence.retrieval import mark_changed
-from sleuth.graphs.persistence.threads import Outcome, RunFilter, Thread
+from sleuth.graphs.persistence.run_filter import RunFilter
+from sleuth.graphs.persistence.threads import Outcome, Thread
 from sleuth.graphs.registry import CHAT, REPORT
 from sleuth.graphs.runs.history import (
     CheckpointDetails,
@@ -84,7 +85,7 @@ async def list_runs(
         before_id=before_id,
         with_subruns=subruns,
     )
-    found = await runs.with_results(await runs.store.threads.list_newest(wanted, limit))
+    found = await runs.store.threads.list_newest(wanted, limit)
     return [forms.ThreadRow(**thread.to_json()) for thread in found]
 
 
@@ -210,9 +211,8 @@ async def make_fork(thread: ThreadDep, form: forms.ForkForm, access: AccessDep) 
 
 @router.put("/{thread}/feedback", status_code=204)
 async def set_feedback(thread: ThreadDep, form: forms.FeedbackForm, access: AccessDep) -> None:
-    """Store what a person thinks of the answer with the run, in its options."""
-    options = thread.options.model_copy(update={"feedback": form.model_dump()})
-    await access.runs.store.threads.set_options(thread.id, options)
+    """Store what a person thinks of the answer with the run."""
+    await access.runs.store.threads.set_feedback(thread.id, form.model_dump())
 
 
 @router.get("/{thread}/table", response_class=Response)

@@ -25,6 +25,9 @@ from sleuth.tools.storage.database import in_thread, make_tables, transaction
 _MAX_WAIT = 30.0
 """Seconds that a run waits for an unavailable store before it fails."""
 
+ENDS = ("answer", "error", "stopped")
+"""The events that end a run."""
+
 metadata = MetaData()
 events = Table(
     "sleuth_serve_events",
@@ -99,6 +102,13 @@ class EventLog:
         """Return the number of the last stored event of a thread, 0 if it has none."""
         with transaction(self._engine) as connection:
             return connection.scalar(select(func.max(events.c.id)).where(events.c.thread == thread)) or 0
+
+    @in_thread
+    def ends(self, thread: str) -> list[int]:
+        """Return the numbers of the events that end a run of a thread, in order."""
+        wanted = select(events.c.id).where(events.c.thread == thread, events.c.name.in_(ENDS)).order_by(events.c.id)
+        with transaction(self._engine) as connection:
+            return [*connection.scalars(wanted)]
 
     @in_thread
     def after(self, thread: str, id: int) -> list[Event]:

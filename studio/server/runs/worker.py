@@ -135,7 +135,7 @@ class _Job:
     `stopping`: cancellation was requested. `finishing`: only the final event remains to be published. `started`: a
     future that is done when the job owns its thread, or could not get it. `is_recovered`: an earlier server started the
     run. `began`: its monotonic time. `control`: interrupts the run between two steps. `last_event`: the number of the
-    last event before the job. `runs`: those of the owner, for reading.
+    last event before the job. `after`: that of the event before the run. `runs`: those of the owner, for reading.
     """
 
     owner: str
@@ -150,6 +150,7 @@ class _Job:
     started: asyncio.Future[None] = field(default_factory=asyncio.Future)
     runs: RunService = field(init=False)
     last_event: int = field(init=False)
+    after: int = 0
     task: asyncio.Task[None] = field(init=False)
 
     def cancel(self) -> None:
@@ -255,9 +256,12 @@ class RunWorker:
                 async for _ in end:
                     pass
 
-    def cancel_nowait(self, thread: str) -> None:
-        """Cancel a run without waiting for its end; do nothing if it has ended."""
-        if (job := self.jobs.get(thread)) and not job.finishing:
+    def cancel_nowait(self, thread: str, *, after: int | None = None) -> None:
+        """Cancel a run without waiting for its end; do nothing if it has ended.
+
+        With `after`, only cancel the run whose events follow this one: an earlier run of the thread has ended.
+        """
+        if (job := self.jobs.get(thread)) and not job.finishing and after in (None, job.after):
             job.cancel()
 
     async def close(self) -> None:
@@ -329,6 +333,7 @@ class RunWorker:
         job.token = self._tenants.store.locks.token(job.thread)
         await self._queue.add(job.owner, job.thread, job.token, is_recovered=job.is_recovered)
         job.last_event = await self._log.open(job.thread)
+        job.after = max(await self._log.ends(job.thread), default=0)
         if self.is_closing:
             raise RunError("The server is shutting down. The run is resumed at its next start.")
 

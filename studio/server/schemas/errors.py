@@ -103,7 +103,9 @@ def describe_failure(error: BaseException) -> tuple[str, str]:
     """Return the message and the type of an error that ended work in the background."""
     if isinstance(error, errors.SleuthError):
         return str(error), _classify(error)[1]
-    return (STORE_AWAY, "store_error") if is_database_error(error) else (SERVER_FAILED, "internal_error")
+    if is_database_error(error):
+        return STORE_AWAY, "store_error"
+    return f"The server failed with {type(error).__name__}; see its log.", "internal_error"
 
 
 def respond(

@@ -393,7 +393,7 @@ async def test_auto_subruns_name_their_parent(runs_with: RunsFor, chain: Chain) 
         (hop["thread"], hop["method"]) for hop in hops(answer)
     ]
     for number, thread in enumerate(threads, start=1):
-        assert (thread.part_of, thread.hop, thread.status) == (answer.thread, number, "done")
+        assert (thread.part_of, thread.subrun, thread.status) == (answer.thread, number, "done")
         assert moments[thread.parent_checkpoint].next == ["act"]
         assert (await runs.answer(thread.id)).status == hops(answer)[number - 1]["status"]
     exported = await export_run(runs, answer.thread)

@@ -1,6 +1,7 @@
 """The list of runs, and whose each is."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from sqlalchemy import insert, text
@@ -8,9 +9,11 @@ from sqlalchemy import insert, text
 from sleuth.graphs.core.answer import Answer, Status, Support, total_cost
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence import tables as module
+from sleuth.graphs.persistence import threads as threads_module
+from sleuth.graphs.persistence.run_filter import RunFilter, select_runs
 from sleuth.graphs.persistence.store import Store
-from sleuth.graphs.persistence.threads import RunFilter, RunResult, StoredOptions, Thread, Threads, select_runs
-from sleuth.tools.errors import UnknownName, UsageError
+from sleuth.graphs.persistence.threads import RunResult, StoredOptions, Thread, Threads
+from sleuth.tools.errors import RunError, UnknownName, UsageError
 
 
 def thread(id: str, at: str = "2026-01-01", owner: str = "local") -> Thread:
@@ -38,11 +41,9 @@ async def test_runs_are_found_by_words_of_question_and_answer_in_any_case(store:
 async def test_subruns_are_counted_instead_of_listed(store: Store) -> None:
     await store.threads.add(replace(thread("monday", "2026-01-01"), question='{"hop": 1}'))
     for number in (1, 2):
-        options = StoredOptions(hop=number, values={})
-        await store.threads.add(replace(thread(f"monday.{number}", "2026-01-02"), options=options, parent="monday"))
-    await store.threads.add(
-        replace(thread("fork", "2026-01-03"), options=StoredOptions(where='"hop": 1'), parent="monday")
-    )
+        await store.threads.add(replace(thread(f"monday.{number}", "2026-01-02"), subrun=number, parent="monday"))
+    told = {"options": StoredOptions(where='"subrun": 1'), "client_metadata": {"subrun": 2, "hop": 1}}
+    await store.threads.add(replace(thread("fork", "2026-01-03"), parent="monday", **told))
     assert [each.id for each in await store.threads.list_newest(RunFilter(with_subruns=False))] == ["fork", "monday"]
     assert [each.id for each in await store.threads.list_newest(RunFilter(with_subruns=False), 1)] == ["fork"]
     assert await store.threads.count_subruns(["monday", "fork"]) == {"monday": 2}
@@ -119,6 +120,18 @@ async def test_killed_run_is_found_as_stopped(store: Store) -> None:
     assert await store.threads.list_newest(RunFilter(outcomes=("running",)), 5) == []
 
 
+async def test_filtered_pages_are_full_when_runs_were_killed(store: Store) -> None:
+    for id, outcome in (("held", "running"), ("lost", "running"), ("asked", "stopped")):
+        write(store, {**row(id, "running" if outcome == "running" else "stopped"), "outcome": outcome})
+    async with store.locks.hold("held"):
+        for outcome, ids in (("running", ["held"]), ("stopped", ["lost", "asked"])):
+            pages = [
+                await store.threads.list_newest(RunFilter(outcomes=(outcome,), offset=offset), 1)
+                for offset in range(len(ids) + 1)
+            ]
+            assert [each.id for page in pages for each in page] == ids
+
+
 async def test_table_of_an_older_release_is_extended(store: Store) -> None:
     with store.engine.execution_options(sleuth_write=True).begin() as connection:
         for index in ("latest", "outcome", "method"):
@@ -136,6 +149,95 @@ async def test_table_of_an_older_release_is_extended(store: Store) -> None:
     assert [each.id for each in await threads.list_newest(RunFilter(outcomes=("queued",)), 5)] == ["old"]
 
 
+async def test_runs_are_found_by_the_metadata_of_their_clients(store: Store) -> None:
+    stored: dict[str, dict[str, Any]] = {
+        "text": {"user": "ada", "a b": 1, "": None},
+        "flag": {"user": True, 'say "x"': "é"},
+        "number": {"user": 1.0},
+        "nested": {"user": {"b": [1], "a": "ö"}},
+    }
+    for id, metadata in stored.items():
+        await store.threads.add(replace(thread(id), client_metadata=metadata))
+    expected: list[tuple[dict[str, Any], set[str]]] = [
+        ({"user": "ada"}, {"text"}),
+        ({"user": True}, {"flag"}),
+        ({"user": 1}, {"number"}),
+        ({"user": {"a": "ö", "b": [1]}}, {"nested"}),
+        ({"": None, "a b": 1}, {"text"}),
+        ({'say "x"': "é"}, {"flag"}),
+        ({"user": "ada", "a b": 2}, set()),
+        ({"other": None}, set()),
+        ({}, {*stored}),
+    ]
+    for metadata, ids in expected:
+        found = await store.threads.list_newest(RunFilter(metadata=metadata))
+        assert {each.id for each in found} == ids, metadata
+        assert all(each.client_metadata == stored[each.id] for each in found)
+
+
+async def test_metadata_and_feedback_leave_what_others_write(store: Store) -> None:
+    await store.threads.add(replace(thread("monday"), client_metadata={"a": 1, "b": 1}))
+    read = await store.threads.get("monday")
+    options = StoredOptions(values={"k": 9})
+    await store.threads.set_state("monday", "queued", at="2026-02-02", options=options)
+    await store.threads.merge_metadata("monday", {"b": 2})
+    await store.threads.set_feedback("monday", {"rating": "up"})
+    assert await store.threads.get("monday") == replace(
+        read, options=options, updated_at="2026-02-02", client_metadata={"a": 1, "b": 2}, feedback={"rating": "up"}
+    )
+
+
+async def test_metadata_is_limited_for_a_thread_and_an_owner(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="16,384 characters of metadata or feedback, these are"):
+        await store.threads.add(replace(thread("long"), client_metadata={"a": "x" * 20_000}))
+    monkeypatch.setattr(threads_module, "MAX_METADATA_OF_OWNER", 100)
+    for id in "ab":
+        await store.threads.add(replace(thread(id), client_metadata={"a": "x" * 30}))
+    with pytest.raises(UsageError, match="metadata of all threads is longer than 100 characters: delete some"):
+        await store.threads.add(replace(thread("c"), client_metadata={"a": "x" * 30}))
+    await store.threads.merge_metadata("a", {"a": "y" * 50})
+    with pytest.raises(UsageError, match="all threads"):
+        await store.threads.merge_metadata("b", {"b": "y" * 50})
+    await store.threads.add(thread("d"))
+    theirs = Threads(store.engine, "somebody", store.locks)
+    await theirs.add(replace(thread("e", owner="somebody"), client_metadata={"a": "x" * 30}))
+
+
+@pytest.mark.parametrize("value", ["\ud800", "\x00", float("nan"), float("inf")])
+async def test_metadata_that_no_database_stores_is_refused(store: Store, value: Any) -> None:
+    for metadata in ({"a": [value]}, {str(value): 1}) if isinstance(value, str) else ({"a": [value]},):
+        with pytest.raises(UsageError, match="stored with a thread"):
+            await store.threads.add(replace(thread("monday"), client_metadata=metadata))
+
+
+async def test_new_run_with_a_used_name_is_refused(store: Store) -> None:
+    await Threads(store.engine, "somebody", store.locks).add(thread("monday", owner="somebody"))
+    with pytest.raises(RunError, match="Thread monday was used already"):
+        await store.threads.add(thread("monday"))
+    with pytest.raises(RunError, match="Thread monday was used already"):
+        await store.threads.add(thread("monday"), is_created=True)
+
+
+async def test_run_begins_in_a_created_thread_and_keeps_what_the_client_stored(store: Store) -> None:
+    created = replace(thread("monday"), question="", client_metadata={"a": 1}, created_at="2026-01-01", state="done")
+    await store.threads.add(created)
+    await store.threads.merge_metadata("monday", {"b": 2})
+    await store.threads.add(replace(thread("monday", "2026-02-02"), created_at="2026-02-02"), is_created=True)
+    found = await store.threads.get("monday")
+    assert (found.question, found.state, found.updated_at) == ("?", "queued", "2026-02-02")
+    assert (found.created_at, found.client_metadata) == ("2026-01-01", {"a": 1, "b": 2})
+    with pytest.raises(RunError, match="used already"):
+        await store.threads.add(thread("monday"), is_created=True)
+
+
+async def test_unknown_thread_is_compared_with_few_ids(store: Store) -> None:
+    write(store, *(row(f"run-{at:05}", "done") for at in range(2000)), row("monday", "done"))
+    with pytest.raises(UnknownName, match="Did you mean monday"):
+        await store.threads.get("monny")
+    with pytest.raises(UnknownName, match="Did you mean run-0"):
+        await store.threads.get("run-99999x")
+
+
 async def test_threads_of_others_are_hidden_but_names_are_used(store: Store) -> None:
     theirs = Threads(store.engine, "somebody", store.locks)
     await theirs.add(thread("monday", owner="somebody"))
@@ -148,15 +250,13 @@ async def test_threads_of_others_are_hidden_but_names_are_used(store: Store) -> 
 
 
 async def test_subruns_are_found_by_their_run_and_forks_are_not(store: Store) -> None:
-    for id, parent, hop in (("late", "monday", 2), ("early", "monday", 1), ("fork", "monday", 0), ("other", "x", 1)):
-        await store.threads.add(
-            replace(thread(id), parent=parent, options=StoredOptions(hop=hop) if hop else StoredOptions())
-        )
-    hops = await store.threads.subruns_of("monday")
-    assert [(hop.id, hop.hop, hop.part_of) for hop in hops] == [("early", 1, "monday"), ("late", 2, "monday")]
+    for id, parent, number in (("late", "monday", 2), ("early", "monday", 1), ("fork", "monday", 0), ("other", "x", 1)):
+        await store.threads.add(replace(thread(id), parent=parent, subrun=number))
+    subruns = await store.threads.subruns_of("monday")
+    assert [(each.id, each.subrun, each.part_of) for each in subruns] == [("early", 1, "monday"), ("late", 2, "monday")]
     fork = await store.threads.get("fork")
-    assert (fork.parent, fork.hop, fork.part_of) == ("monday", 0, "")
-    assert hops[0].to_json()["part_of"] == "monday"
+    assert (fork.parent, fork.subrun, fork.part_of) == ("monday", 0, "")
+    assert subruns[0].to_json()["part_of"] == "monday"
 
 
 async def test_thread_is_found_by_the_beginning_of_its_id(store: Store) -> None:
@@ -174,15 +274,15 @@ async def test_thread_is_found_by_the_beginning_of_its_id(store: Store) -> None:
         await store.threads.complete("monny")
 
 
-def row(id: str, status: str, parent: str = "", hop: int = 0) -> dict[str, str]:
+def row(id: str, status: str, parent: str = "", subrun: int = 0) -> dict[str, Any]:
     """A row as a release has written it."""
     names = ("question", "problem", "parent_checkpoint", "created_at", "updated_at")
-    options = f'{{"hop": {hop}}}' if hop else "{}"
-    own = {"id": id, "owner": "local", "method": "plain-rag", "options": options, "status": status, "parent": parent}
+    own = {"id": id, "owner": "local", "method": "plain-rag", "options": "{}", "status": status, "parent": parent}
+    own |= {"subrun": subrun}
     return {**dict.fromkeys(names, ""), **own}
 
 
-def write(store: Store, *rows: dict[str, str]) -> None:
+def write(store: Store, *rows: dict[str, Any]) -> None:
     with store.engine.execution_options(sleuth_write=True).begin() as connection:
         connection.execute(insert(module.threads), [*rows])
 
@@ -199,7 +299,7 @@ async def test_thread_row_of_older_release_has_a_new_state(store: Store, written
 
 
 async def test_running_thread_without_lock_is_interrupted(store: Store) -> None:
-    write(store, row("lost", "running"), row("held", "running"), row("part", "running", parent="lost", hop=1))
+    write(store, row("lost", "running"), row("held", "running"), row("part", "running", parent="lost", subrun=1))
     async with store.locks.hold("held"):
         found = {each.id: each.state for each in await store.threads.list_newest()}
         assert found == {"lost": "interrupted", "held": "running", "part": "interrupted"}

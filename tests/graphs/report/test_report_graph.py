@@ -13,7 +13,7 @@ from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.runs.history import fork_run
 from sleuth.graphs.runs.service import RunService, Services
-from sleuth.tools.errors import ModelUnavailable, UsageError
+from sleuth.tools.errors import ModelUnavailable, RunError
 from sleuth.tools.evidence_checker import Evidence
 from sleuth.tools.evidence_checker.checker import Support
 
@@ -182,7 +182,7 @@ async def test_outline_waits_for_approval(store: Store, reply: str, sections: An
     headings = [line.removeprefix("## ") for line in answer.text.splitlines() if line.startswith("## ")]
     assert headings == sections or len(headings) == sections
     assert (await runs.store.threads.get(asked.thread)).options.budget == Budget(max_calls=50)
-    with pytest.raises(UsageError, match="was used already"):
+    with pytest.raises(RunError, match="was used already"):
         await runs.start("approve", "report", thread=asked.thread)
 
 

@@ -157,7 +157,7 @@ async def test_only_a_chat_thread_takes_more_messages(
 ) -> None:
     runs = runs_with(ChatModel(chain))
     await runs.start(chain.question, first, thread="talk")
-    with pytest.raises(UsageError, match="used already"):
+    with pytest.raises(RunError, match="used already"):
         await runs.start(chain.question, second, thread="talk")
 
 

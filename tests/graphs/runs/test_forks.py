@@ -14,7 +14,7 @@ from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.history import fork_run, list_checkpoints
 from sleuth.graphs.runs.service import RunService, Services
-from sleuth.tools.errors import UsageError
+from sleuth.tools.errors import RunError
 from sleuth.tools.text.normalization import comparison_key
 
 PLAYED = [name for name in METHODS if name not in ("auto", "closed-book")]
@@ -67,9 +67,9 @@ async def test_named_branch_has_a_thread_and_an_answer_of_its_own(table: Table, 
         assert len(table.model.requests) <= first.cost["calls"]
         assert await runs.answer(id) == first
         thread = await runs.store.threads.get(branch["thread"])
-        assert (thread.parent, thread.parent_checkpoint, thread.hop) == (id, moment.checkpoint, 0)
+        assert (thread.parent, thread.parent_checkpoint, thread.subrun) == (id, moment.checkpoint, 0)
     assert asked == 0
-    with pytest.raises(UsageError, match="used already"):
+    with pytest.raises(RunError, match="used already"):
         await fork_run(table.runs(method), id, at=moments[0].checkpoint, name=id)
 
 

@@ -21,6 +21,7 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.types import content_hash
 
 NOTE = {"question": "Is it high?", "finding": "it is", "passages": []}
+STEP = {"thought": "", "planned": "Who?", "question": "Who?", "action": "Retrieve"}
 CHANGED = {"warnings": ["looked at by hand"]}
 
 
@@ -155,24 +156,46 @@ async def test_fork_to_invalid_state_is_refused(
         await fork_run(runs, done, at=at, changes=changes, into=into)
 
 
-async def test_fork_with_unknown_step_fails_with_the_reason(runs: RunService, done: str) -> None:
-    reviewed = next(moment for moment in await list_checkpoints(runs, done) if moment.node == ["review"])
-    await fork_run(runs, done, at=reviewed.checkpoint, changes={"wave": ["9"], "notes": {"2": None}})
-    with pytest.raises(RunError, match=r"that a fork has changed: the state has no entry '9'\. Fork again"):
-        await finish(runs, done)
-    assert (await runs.store.threads.get(done)).status == "failed"
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"wave": ["9"], "notes": {"2": None}}, "wave names '9', which plan does not have"),
+        ({"drafts": {"9": {"answer": "", "citations": []}}}, "drafts names '9'"),
+        ({"plan": {"2": None}}, "wave names '2'"),
+        ({"plan": {"2": {"needs": ["7"], **STEP}}}, "plan.2.needs names '7'"),
+    ],
+)
+async def test_fork_to_a_state_with_unknown_keys_is_refused(
+    runs: RunService, done: str, changes: dict[str, Any], place: str
+) -> None:
+    before = await list_checkpoints(runs, done)
+    reviewed = next(moment for moment in before if moment.node == ["review"])
+    with pytest.raises(UsageError, match=rf"The changed state cannot be run: {place}"):
+        await fork_run(runs, done, at=reviewed.checkpoint, changes=changes)
+    assert await list_checkpoints(runs, done) == before
     await fork_run(runs, done, at=reviewed.checkpoint, changes={"notes": {"2": None}})
     assert (await finish(runs, done)).status == "answered"
 
 
-async def test_error_of_an_unchanged_run_is_raised_as_is(runs_with: RunsFor, chain: Chain) -> None:
+@pytest.mark.parametrize("kind", [KeyError, TypeError, RuntimeError, AssertionError])
+async def test_bug_in_a_node_is_stored_as_failed_with_its_reason(
+    runs_with: RunsFor, chain: Chain, kind: type[Exception]
+) -> None:
     def broken(_request: object) -> Any:
-        raise KeyError("a fault of ours")
+        raise kind("a fault")
 
     runs = runs_with(Replying(broken))
     id = await runs.start(chain.question, "par-rag")
-    with pytest.raises(KeyError, match="a fault of ours"):
-        await finish(runs, id)
+    for _ in range(2):
+        with pytest.raises(kind, match="a fault"):
+            await finish(runs, id)
+        thread = await runs.store.threads.get(id)
+        assert (thread.state, thread.outcome) == ("failed", "failed")
+        assert f"{kind.__name__}: " in thread.problem
+        assert "a fault" in thread.problem
+        assert thread.problem.endswith(f"`sleuth resume {id}` tries again.")
+        taken_in = (await list_checkpoints(runs, id))[-2]
+        await fork_run(runs, id, at=taken_in.checkpoint, changes={"notes": {"old": NOTE}})
 
 
 @pytest.mark.parametrize("changes", [None, CHANGED])

@@ -105,7 +105,7 @@ async def test_other_settings_give_other_seeds(runs: RunService, chain: Chain, m
 async def test_thread_name_is_used_once(runs: RunService) -> None:
     for name in ("mine", "user:42", "Ünal.2", "a@b-c_d"):
         assert await runs.start("?", "plain-rag", thread=name) == name
-    with pytest.raises(UsageError, match="Thread mine was used already: `sleuth resume mine` resumes it"):
+    with pytest.raises(RunError, match="Thread mine was used already: `sleuth resume mine` resumes it"):
         await runs.start("?", "plain-rag", thread="mine")
 
 

@@ -77,7 +77,7 @@ async def test_ask_history_and_fork(env: dict[str, str]) -> None:
     nobody = f"http://127.0.0.1:{free_port()}/v1"
     assert (await sleuth("resume", "first", "--json", **env | {"SLEUTH_MODEL_URL": nobody})).json() == resumed
     assert_explained(
-        await sleuth("ask", QUESTION, "--thread", "first", **env), 2, "used already", "sleuth resume first"
+        await sleuth("ask", QUESTION, "--thread", "first", **env), 1, "used already", "sleuth resume first"
     )
     unknown = await sleuth("runs", "fork", "first", "--at", moments[5]["checkpoint"][:-1] + "x", "--json", **env)
     assert_explained(unknown, 2, "checkpoint", f"Did you mean {moments[5]['checkpoint']}")

@@ -111,7 +111,7 @@ async def test_run_can_be_resumed_by_the_process_that_lost_it(two: Two) -> None:
         with pytest.raises(ThreadBusy):
             await two.here.threads.set_state(id, "failed", at="2020-01-01")
         with pytest.raises(ThreadBusy):
-            await two.here.threads.set_options(id, StoredOptions())
+            await two.here.threads.set_state(id, "queued", at="2020-01-01", options=StoredOptions())
     assert (await last_answer(here.run(id))).status == "answered"
 
 

@@ -96,7 +96,7 @@ async def test_fork_may_have_the_name_of_another_owners_run(serving: Serve, into
             made = await client.post(f"/v1/runs/{own}/fork", json=body, headers=BEN)
             assert (made.status_code, made.json().get("thread")) == (201, f"ben:{name}"), made.text
             again = await client.post(f"/v1/runs/{own}/fork", json=body, headers=BEN)
-            assert (again.status_code, "was used already" in again.text) == (400, True)
+            assert (again.status_code, "was used already" in again.text) == (409, True)
             for path in (f"/v1/runs/{name}", f"/langgraph/threads/{name}"):
                 assert (await client.get(path, headers=BEN)).status_code == 200
             assert (await client.delete(f"/v1/runs/{name}", headers=BEN)).status_code == 204

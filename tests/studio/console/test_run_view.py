@@ -10,7 +10,7 @@ from rich.console import Console, RenderableType
 from sleuth.graphs.core.answer import Answer, Citation, Entity, Graph, Relation, Subrun, Threshold, total_cost
 from sleuth.graphs.core.events import Step
 from sleuth.graphs.core.subrun import new_subrun
-from sleuth.graphs.persistence.threads import StoredOptions, Thread
+from sleuth.graphs.persistence.threads import Thread
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.history import CheckpointView
 from sleuth.studio.cli.commands.runs import _moment_line, _with_subruns
@@ -210,15 +210,8 @@ def test_answer_view_in_a_chat_has_no_threads_or_commands() -> None:
 
 
 def test_runs_list_shows_subruns_below_their_run() -> None:
-    def row(id: str, hop: int = 0, parent: str = "") -> Thread:
-        return Thread(
-            id=id,
-            owner="o",
-            method="m",
-            question="q",
-            parent=parent,
-            options=StoredOptions(hop=hop) if hop else StoredOptions(),
-        )
+    def row(id: str, subrun: int = 0, parent: str = "") -> Thread:
+        return Thread(id=id, owner="o", method="m", question="q", parent=parent, subrun=subrun)
 
     newest_first = [row("new"), row("late", 2, "run"), row("run"), row("early", 1, "run"), row("lone", 1, "gone")]
     assert [thread.id for thread in _with_subruns(newest_first)] == ["new", "run", "early", "late", "lone"]

@@ -19,8 +19,7 @@ CHAIN = example("q08")
 
 async def rate(runs: RunService, id: str, **feedback: str) -> None:
     await finish(runs, await runs.start(CHAIN.question, "par-rag", thread=id))
-    thread = await runs.store.threads.get(id)
-    await runs.store.threads.set_options(id, thread.options.model_copy(update={"feedback": feedback}))
+    await runs.store.threads.set_feedback(id, feedback)
 
 
 async def test_rated_runs_become_questions_once(settings: Settings, tmp_path: Path) -> None:

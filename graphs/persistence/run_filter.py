@@ -1,0 +1,83 @@
+"""The filter of the list of runs, and its query."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, and_, or_, select, tuple_
+
+from sleuth.graphs.persistence.client_data import has_item
+from sleuth.graphs.persistence.tables import threads
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFilter:
+    """A filter of the list of runs; an empty field does not filter.
+
+    `find`: the question or answer contains each of these words. `since` and `until`: last changed from and
+    before these times (ISO 8601, UTC). `before` and `before_id`: after this run in the list, the latest first.
+    `part_of`: sub-runs of this run. `metadata`: items that a client has stored with the run. `offset`: runs to skip.
+    """
+
+    find: str = ""
+    outcomes: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    since: str = ""
+    until: str = ""
+    before: str = ""
+    before_id: str = ""
+    with_subruns: bool = True
+    part_of: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    offset: int = 0
+
+
+ALL_RUNS = RunFilter()
+
+
+def select_runs(
+    owner: str, wanted: RunFilter, limit: int | None, *, lost: Collection[str] = (), dialect: str = "sqlite"
+) -> Select[Any]:
+    """Return the query for an owner's runs, the latest first; `lost` runs are stopped, but stored as running."""
+    columns = threads.c
+    metadata = (has_item(columns.client_metadata, *item, dialect=dialect) for item in wanted.metadata.items())
+    query = select(threads).where(columns.owner == owner, *_conditions(wanted, lost), *metadata)
+    return query.order_by(columns.updated_at.desc(), columns.id.desc()).limit(limit).offset(wanted.offset or None)
+
+
+def _conditions(wanted: RunFilter, lost: Collection[str]) -> Iterator[ColumnElement[bool]]:
+    columns = threads.c
+    for word in re.findall(r"\w+", wanted.find):
+        forms = word, word.capitalize()  # SQLite ignores the case of English letters only
+        texts = (columns.question, columns.answer)
+        yield or_(*(text.icontains(form, autoescape=True) for text in texts for form in forms))
+    if wanted.outcomes:
+        yield _has_outcome(wanted.outcomes, lost)
+    if wanted.methods:
+        yield columns.method.in_(wanted.methods)
+    if wanted.part_of:
+        yield and_(columns.parent == wanted.part_of, columns.subrun > 0)
+    if not wanted.with_subruns:
+        yield columns.subrun == 0
+    yield from _times(wanted)
+
+
+def _has_outcome(outcomes: tuple[str, ...], lost: Collection[str]) -> ColumnElement[bool]:
+    stored = threads.c.outcome.in_(outcomes)
+    if not lost:
+        return stored
+    is_lost = threads.c.id.in_(lost)
+    return or_(stored, is_lost) if "stopped" in outcomes else and_(stored, ~is_lost)
+
+
+def _times(wanted: RunFilter) -> Iterator[ColumnElement[bool]]:
+    columns = threads.c
+    if wanted.since:
+        yield columns.updated_at >= wanted.since
+    if wanted.until:
+        yield columns.updated_at < wanted.until
+    if wanted.before_id:
+        yield tuple_(columns.updated_at, columns.id) < tuple_(wanted.before, wanted.before_id)
+    elif wanted.before:
+        yield columns.updated_at < wanted.before
