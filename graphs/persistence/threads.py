@@ -257,10 +257,10 @@ class Threads:
             raise already_used(thread.id) from None
 
     async def get(self, id: str) -> Thread:
-        """Return a thread; raise UnknownName with a similar id, which begins like this one, if it does not exist."""
+        """Return a thread; raise UnknownName, which suggests one of the latest ids, if it does not exist."""
         found = await self.find(id)
         if found is None:
-            similar = select(threads.c.id).where(self._mine(), threads.c.id.startswith(id[:3], autoescape=True))
+            similar = select(threads.c.id).where(self._mine(), threads.c.id.startswith(id[:1], autoescape=True))
             newest = similar.order_by(threads.c.updated_at.desc()).limit(MAX_SIMILAR)
             known = [row.id for row in await self._rows(newest)]
             raise UnknownName("thread", id, known, "`sleuth runs list` shows them.")

@@ -112,6 +112,7 @@ class ThreadRow(BaseModel):
     method: str
     question: str
     options: dict[str, Any]
+    feedback: dict[str, Any] = Field(description="what a person thinks of the answer; empty without feedback")
     state: ThreadState
     status: ThreadStatus = Field(deprecated=True, description=_OLD)
     problem: str
@@ -120,6 +121,7 @@ class ThreadRow(BaseModel):
     created_at: str
     updated_at: str
     part_of: str
+    subrun: int = Field(description="number of this sub-run in its outer run, from 1; 0 for any other run")
     outcome: Outcome = Field(description="the state; of a finished run, the status of its answer")
     verdict: Status | None = Field(default=None, description="the status of the answer; null before there is one")
     answer: str | None = Field(default=None, description=f"the first {MAX_ANSWER} characters of the answer")

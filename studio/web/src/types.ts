@@ -22,7 +22,8 @@ export interface Thread {
   id: string;
   method: string;
   question: string;
-  options: { values: JsonObject; budget: Budget; where?: string; feedback?: JsonObject };
+  options: { values: JsonObject; budget: Budget; where?: string };
+  feedback?: JsonObject;
   state: RunState;
   /** The state; of a finished run, the status of its answer. */
   outcome: Outcome;

@@ -161,7 +161,7 @@ async def test_fork_to_invalid_state_is_refused(
     [
         ({"wave": ["9"], "notes": {"2": None}}, "wave names '9', which plan does not have"),
         ({"drafts": {"9": {"answer": "", "citations": []}}}, "drafts names '9'"),
-        ({"plan": {"2": None}}, "wave names '2'"),
+        ({"plan": {"2": None}}, "coarse names '2'"),
         ({"plan": {"2": {"needs": ["7"], **STEP}}}, "plan.2.needs names '7'"),
     ],
 )

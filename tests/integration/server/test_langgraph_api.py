@@ -197,6 +197,97 @@ async def test_closed_stream_cancels_only_on_request(sdk: LangGraphClient, oracl
         oracle.free.set()
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"context": {"max_calls": 0}},
+        {"context": {"method": "nothing"}},
+        {"input": said(" ")},
+        {"input": {"question": "?"}},
+        {"input": None},
+        {"assistant_id": "par-rag", "context": {"max_tokens": -1}},
+    ],
+)
+async def test_refused_run_leaves_the_created_thread(url: str, sdk: LangGraphClient, wrong: dict[str, Any]) -> None:
+    thread = str((await sdk.threads.create(metadata={"title": "Mine"}))["thread_id"])
+    before = await sdk.threads.get(thread)
+    async with httpx.AsyncClient(base_url=url) as http:
+        body = {"assistant_id": "chat", "input": said("Hello!"), **wrong}
+        refused = await http.post(f"/threads/{thread}/runs/wait", json=body)
+        assert refused.status_code == 400, refused.text
+    assert await sdk.threads.get(thread) == before
+    assert texts(await turn(sdk, thread, "Hello!")) == GREETING
+    assert (await sdk.threads.get(thread))["metadata"]["title"] == "Mine"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"context": {"max_calls": 0}},
+        {"input": said(" ")},
+        {"assistant_id": "par-rag"},
+        {"checkpoint_id": "1f0"},
+        {"input": None, "command": {"resume": "yes"}},
+    ],
+)
+async def test_refused_run_does_not_stop_the_present_one(
+    url: str, sdk: LangGraphClient, oracle: Oracle, wrong: dict[str, Any]
+) -> None:
+    thread = await new_thread(sdk)
+    await begun(sdk, thread, oracle)
+    async with httpx.AsyncClient(base_url=url) as http:
+        body = {"assistant_id": "chat", "input": said("Hello!"), "multitask_strategy": "interrupt", **wrong}
+        refused = await http.post(f"/threads/{thread}/runs/wait", json=body)
+        assert refused.status_code in (400, 404, 409), refused.text
+    assert (await sdk.threads.get(thread))["status"] == "busy"
+    oracle.free.set()
+
+
+async def test_stream_of_an_earlier_run_does_not_stop_the_present_one(
+    url: str, sdk: LangGraphClient, oracle: Oracle
+) -> None:
+    thread = await new_thread(sdk)
+    run, stream = await begun(sdk, thread, oracle)
+    oracle.free.set()
+    await parts_of(stream)
+    earlier = f"/threads/{thread}/runs/{run}/stream"
+    _, present = await begun(sdk, thread, oracle)
+    async with httpx.AsyncClient(base_url=url) as http:
+        whole = await http.get(earlier, params={"cancel_on_disconnect": True})
+        assert "event: end" in whole.text
+        async with http.stream("GET", earlier, params={"cancel_on_disconnect": True}) as left:
+            assert left.status_code == 200
+    await asyncio.sleep(0.2)
+    assert (await sdk.threads.get(thread))["status"] == "busy"
+    oracle.free.set()
+    assert (await parts_of(present))[-1].event == "end"
+    assert (await sdk.threads.get(thread))["status"] == "idle"
+
+
+async def test_search_filters_threads_by_status_and_metadata(url: str, sdk: LangGraphClient, oracle: Oracle) -> None:
+    empty, done, busy = [
+        str((await sdk.threads.create(metadata={"user": user}))["thread_id"]) for user in ("ada", "ada", "ben")
+    ]
+    await turn(sdk, done, "Hello!")
+    await begun(sdk, busy, oracle)
+    copied = {"subrun": 2, "hop": 2, "part_of": done}
+    await sdk.threads.update(done, metadata=copied)
+
+    async def found(**wanted: Any) -> list[str]:
+        return [each["thread_id"] for each in await sdk.threads.search(**wanted)]
+
+    assert await found() == [busy, done, empty]
+    assert await found(status="idle") == [done, empty]
+    assert await found(status="busy") == [busy]
+    assert await found(metadata={"user": "ada"}) == [done, empty]
+    assert await found(metadata={"user": "ada", "graph_id": "chat"}) == [done]
+    assert await found(metadata={"hop": 2}) == [done]
+    assert await found(limit=1, offset=1) == [done]
+    for unknown in ({"graph_id": "nothing"}, {"graph_id": ["chat"]}, {"part_of": 5}, {"user": None}, {"": ""}):
+        assert await found(metadata=unknown) == []
+    oracle.free.set()
+
+
 async def test_methods_and_threadless_runs(sdk: LangGraphClient) -> None:
     thread = await new_thread(sdk)
     done = await sdk.runs.wait(thread, "plain-rag", input={"question": QUESTION}, context={"top_k": 3, "max_calls": 5})

@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { request } from "../api";
-import { isObject, textOf } from "../json";
+import { textOf } from "../json";
 import { Problem } from "../parts";
 import { refresh, useAction } from "../server";
 import type { Thread } from "../types";
@@ -12,7 +12,7 @@ const RATINGS = [
 
 /** Thumbs and a comment, stored with the run. */
 export function Feedback({ thread }: { thread: Thread }) {
-  const stored = isObject(thread.options.feedback) ? thread.options.feedback : {};
+  const stored = thread.feedback ?? {};
   const [rating, setRating] = useState(textOf(stored.rating));
   const [comment, setComment] = useState(textOf(stored.comment));
   const [saved, setSaved] = useState("");
