@@ -19,7 +19,7 @@ from sleuth.graphs.persistence.tables import LONGEST_NAME, MAX_ANSWER, checkpoin
 from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
 from sleuth.tools.errors import RunError, UnknownName, UsageError
 from sleuth.tools.settings import Profile
-from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id
+from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id, select_similar
 
 ThreadState = Literal["queued", "running", "waiting", "stopped", "interrupted", "failed", "done"]
 """The state of a run.
@@ -152,9 +152,6 @@ class StoredOptions(_Stored):
         return json.dumps(self.to_json())
 
 
-MAX_SIMILAR = 100
-"""Ids that are compared with an unknown one, to suggest the nearest: each comparison takes up to a millisecond."""
-
 NAME = rf"^[\w.@:-]{{1,{LONGEST_NAME}}}$"
 """Pattern of a thread's name, which is part of addresses and of other threads' names."""
 
@@ -257,12 +254,11 @@ class Threads:
             raise already_used(thread.id) from None
 
     async def get(self, id: str) -> Thread:
-        """Return a thread; raise UnknownName, which suggests one of the latest ids, if it does not exist."""
+        """Return a thread; raise UnknownName, which suggests a similar id, if it does not exist."""
         found = await self.find(id)
         if found is None:
-            similar = select(threads.c.id).where(self._mine(), threads.c.id.startswith(id[:1], autoescape=True))
-            newest = similar.order_by(threads.c.updated_at.desc()).limit(MAX_SIMILAR)
-            known = [row.id for row in await self._rows(newest)]
+            similar = select_similar(select(threads.c.id).where(self._mine()), threads.c.id, id)
+            known = [row.id for query in similar for row in await self._rows(query)]
             raise UnknownName("thread", id, known, "`sleuth runs list` shows them.")
         return found
 

@@ -60,6 +60,7 @@ from sleuth.tools.sources.web_pages.page import PageText
 from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever
 from sleuth.tools.storage.database import is_database_error
 from sleuth.tools.storage.filters import parse_filter
+from sleuth.tools.storage.id_prefix import MAX_SIMILAR
 from sleuth.tools.text.normalization import check_unicode
 from sleuth.tools.tracing.callbacks import add_callbacks
 
@@ -390,7 +391,8 @@ class RunService:
         graph = self.graph(thread)
         state = await graph.aget_state(self.config(thread, checkpoint))
         if checkpoint and state.created_at is None:  # LangGraph returns an empty state for an unknown checkpoint
-            known = [checkpoint_id_of(each) async for each in graph.aget_state_history(self.config(thread))]
+            latest = graph.aget_state_history(self.config(thread), limit=MAX_SIMILAR)
+            known = [checkpoint_id_of(each) async for each in latest]
             raise unknown_checkpoint(checkpoint, known)
         return accept_state(state)
 

@@ -17,7 +17,7 @@ from sqlalchemy import URL, ColumnElement, Connection, Row, Select, Table, delet
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.storage.database import batches, open_engine, transaction
 from sleuth.tools.storage.filters import Filter
-from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id
+from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id, select_similar
 from sleuth.tools.storage.schema import (
     collections,
     documents,
@@ -165,7 +165,8 @@ class Catalogue:
         """Return a document with its text; raise UnknownName if it does not exist."""
         for row in self._documents([document_id]):
             return parse_row(Document, row)
-        known = self._column(self._mine(documents, documents.c.id).limit(20_000))
+        before, after = select_similar(self._mine(documents, documents.c.id), documents.c.id, document_id)
+        known = [*self._column(before), *self._column(after)]
         raise UnknownName("document", document_id, known, "`sleuth docs list` shows the documents.")
 
     def complete_id(self, prefix: str) -> str:

@@ -2,11 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
+from typing import Any
+
+from sqlalchemy import Column, Select
 
 from sleuth.tools.errors import UsageError
 
 MAX_CANDIDATES = 1000
 """Ids with a prefix that stores return; more are ambiguous anyway."""
+
+MAX_SIMILAR = 100
+"""Ids that are compared with an unknown one, to suggest the most similar: each takes up to a millisecond."""
 
 _SHOWN = 5
 
@@ -28,6 +34,14 @@ def shorten_ids(ids: Sequence[str]) -> dict[str, str]:
 def _shared(id: str, other: str) -> int:
     """Return the number of characters with which both begin."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(id, other, strict=False)))
+
+
+def select_similar(query: Select[Any], column: Column[str], id: str) -> tuple[Select[Any], Select[Any]]:
+    """Return queries for the ids before and after an unknown one: they share its beginning."""
+    few = MAX_SIMILAR // 2
+    return query.where(column < id).order_by(column.desc()).limit(few), query.where(column > id).order_by(column).limit(
+        few
+    )
 
 
 def complete_id(kind: str, prefix: str, ids: Iterable[str]) -> str | None:

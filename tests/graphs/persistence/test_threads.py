@@ -231,12 +231,10 @@ async def test_run_begins_in_a_created_thread_and_keeps_what_the_client_stored(s
 
 
 async def test_unknown_thread_is_compared_with_few_ids(store: Store) -> None:
-    runs = [{**row(f"run-{at:05}", "done"), "updated_at": f"{at:05}"} for at in range(2000)]
-    write(store, *runs, row("monday", "done"))
-    with pytest.raises(UnknownName, match="Did you mean monday"):
-        await store.threads.get("monny")
-    with pytest.raises(UnknownName, match="Did you mean run-019"):
-        await store.threads.get("run-01234x")
+    write(store, *(row(f"run-{at:05}", "done") for at in range(2000)), row("monday", "done"))
+    for asked, similar in (("monny", "monday"), ("run-01234x", "run-01234"), ("run-1234x", "run-019")):
+        with pytest.raises(UnknownName, match=f"Did you mean {similar}"):
+            await store.threads.get(asked)
 
 
 async def test_threads_of_others_are_hidden_but_names_are_used(store: Store) -> None:
