@@ -1,4 +1,4 @@
-"""How long one owner of a server waits while another, with many runs, reads and searches: as a ratio to an empty store.
+"""Waits of one owner of a server while another, with many runs, reads and searches, against an empty store.
 
     python -m benchmarks.many_runs [--runs 50000] [--similar 2000] [--repeats 100]
 

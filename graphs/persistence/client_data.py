@@ -1,4 +1,4 @@
-"""What clients of the server store with a thread: JSON in columns, with limits, and conditions on its items."""
+"""JSON that clients of the server store with a thread: its limits, and conditions on its items."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sleuth.tools.errors import UsageError
 
 MAX_METADATA = 16_384
-"""Characters of what a client stores with one thread."""
+"""Characters of metadata or feedback that a thread stores."""
 
 MAX_METADATA_OF_OWNER = 16 << 20
 """Characters of the metadata of all threads of an owner."""

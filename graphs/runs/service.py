@@ -22,7 +22,7 @@ from langgraph.types import Command, StateSnapshot
 from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.graphs.core.answer import Answer, Verdict, public_notes, public_subruns, total_cost
 from sleuth.graphs.core.approval import describe_request, parse_typed_decision
-from sleuth.graphs.core.context import Budget, Context, Services
+from sleuth.graphs.core.context import Budget, Context, MethodSettings, Services
 from sleuth.graphs.core.events import Event, parse_event
 from sleuth.graphs.core.state import SCHEMA_VERSION
 from sleuth.graphs.core.wall_clock import seconds_at, with_clock
@@ -123,9 +123,7 @@ class RunService:
             return id
         if thread:
             await self._check_name(thread)
-        settings = configure(kind, values or {}, profile)
-        if self.services is not None and getattr(settings, "check_evidence", False):
-            require_checker(self.services.checker)
+        self._check_settings(configure(kind, values or {}, profile))
         more: dict[str, Any] = {"where": where.strip()} if parse_filter(where).terms else {}
         if method_name == CHAT.name:
             earlier = (after.question, message_of(after)) if after else None
@@ -154,6 +152,10 @@ class RunService:
             is_created=is_created,
         )
         return id
+
+    def _check_settings(self, settings: MethodSettings) -> None:
+        if self.services is not None and getattr(settings, "check_evidence", False):
+            require_checker(self.services.checker)
 
     async def _check_name(self, id: str) -> None:
         """Raise UsageError if a new run cannot have this name."""

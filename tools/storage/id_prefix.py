@@ -38,10 +38,8 @@ def _shared(id: str, other: str) -> int:
 
 def select_similar(query: Select[Any], column: Column[str], id: str) -> tuple[Select[Any], Select[Any]]:
     """Return queries for the ids before and after an unknown one: they share its beginning."""
-    few = MAX_SIMILAR // 2
-    return query.where(column < id).order_by(column.desc()).limit(few), query.where(column > id).order_by(column).limit(
-        few
-    )
+    few = query.limit(MAX_SIMILAR // 2)
+    return few.where(column < id).order_by(column.desc()), few.where(column > id).order_by(column)
 
 
 def complete_id(kind: str, prefix: str, ids: Iterable[str]) -> str | None:
