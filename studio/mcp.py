@@ -10,7 +10,7 @@ from importlib.metadata import version
 from typing import Annotated, Any, Protocol
 
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 from mcp.server.mcpserver.resources import ResourceSecurity
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import CallToolResult, InputRequiredResult, Tool, ToolAnnotations
@@ -30,6 +30,7 @@ from sleuth.studio.client.sleuth import DEFAULT_METHOD, Sleuth, open_sleuth
 from sleuth.tools.collection import Collection
 from sleuth.tools.documents.formats.content import at_words
 from sleuth.tools.errors import SleuthError, UnknownName
+from sleuth.tools.json_values import check_json
 from sleuth.tools.optional_imports import DISTRIBUTION
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.search.retriever import MAX_QUERY_CHARS
@@ -253,8 +254,12 @@ class Tools:
         )
 
     async def read_document(self, id: str, context: Context[Any, Any]) -> str:
-        """Return the text of a document, for the resource."""
-        return (await self.get_document(id, context)).text
+        """Return the text of a document, for the resource; raise ResourceError."""
+        try:
+            return (await self.get_document(id, context)).text
+        except SleuthError as error:
+            kind = ResourceNotFoundError if isinstance(error, UnknownName) else ResourceError
+            raise kind(str(error)) from error
 
     def _of(self, context: Context[Any, Any]) -> Backend:
         request = context.request_context.request
@@ -301,6 +306,7 @@ class _StrictServer(MCPServer):
         """Call a tool; raise ToolError for wrong arguments."""
         known = {tool.name: list(tool.input_schema.get("properties", {})) for tool in await self.list_tools()}
         try:
+            check_json(arguments)
             for argument in arguments:
                 if name in known and argument not in known[name]:
                     hint = f"The arguments of {name} are: {', '.join(known[name])}."

@@ -2,15 +2,27 @@
 
 import asyncio
 import importlib.util
+import json
 import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
 
 import httpx
 import pytest
 from asgi_server import serving as listening
-from postgres_fixture import IN_POSTGRES
+from asgi_server import started
+from fastapi.dependencies.utils import get_flat_dependant
+from fastapi.routing import APIRoute
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from postgres_fixture import BOTH_STORES, IN_POSTGRES
 from process import missing
-from serve_scene import ANNA, KEYS, Oracle, begin, opening, told, upload
+from serve_scene import ANNA, KEYS, QUESTION, Oracle, begin, opening, told, upload
 
 from sleuth.studio.server.app import create_app
 from sleuth.tools.settings import Settings
@@ -45,3 +57,163 @@ async def test_no_request_causes_an_internal_error(tmp_path: Path, database_url:
         )
         told_by, _ = await process.communicate()
     assert process.returncode == 0, told_by.decode()[-8000:]
+
+
+PLACE = "1f0"
+"""Stands for the latest checkpoint of a run."""
+RUN = {"assistant_id": "chat", "input": {"messages": [{"role": "user", "content": QUESTION, "id": "m1"}]}}
+RUN |= {"context": {"method": "plain-rag", "max_calls": 5}, "config": {"configurable": {"thread_id": "x"}}}
+RUN |= {"command": None, "checkpoint": {"checkpoint_id": None}, "checkpoint_id": None, "stream_mode": ["values"]}
+OPTIONS = {"values": {"top_k": 3, "mode": "keyword"}, "budget": {"max_calls": 5, "max_seconds": 9.5}}
+TALK = [{"role": "user", "content": "Hello!"}, {"role": "user", "content": [{"type": "text", "text": QUESTION}]}]
+BODIES: dict[str, Any] = {
+    "POST /langgraph/assistants/search": {"graph_id": "chat", "limit": 3, "offset": 1},
+    "POST /langgraph/threads": {"thread_id": "new", "metadata": {"title": "x"}, "if_exists": "do_nothing"},
+    "POST /langgraph/threads/search": {"metadata": {"title": "x"}, "status": "idle", "limit": 3, "offset": 1},
+    "PATCH /langgraph/threads/{thread}": {"metadata": {"title": "x"}},
+    "POST /langgraph/threads/{thread}/state/checkpoint": {"checkpoint": {"checkpoint_id": PLACE}},
+    "POST /langgraph/threads/{thread}/history": {
+        "before": {"configurable": {"checkpoint_id": PLACE}},
+        "checkpoint": {"checkpoint_id": PLACE, "checkpoint_ns": ""},
+        "metadata": {"step": 1, "source": "loop"},
+        "limit": 3,
+    },
+    "POST /langgraph/threads/{thread}/runs/stream": RUN,
+    "POST /langgraph/threads/{thread}/runs/wait": RUN,
+    "POST /langgraph/runs/stream": RUN,
+    "POST /langgraph/runs/wait": RUN,
+    "POST /langgraph/threads/{thread}/commands": {"id": 1, "method": "run.start", "params": RUN},
+    "POST /langgraph/threads/{thread}/stream/events": {"channels": ["values"], "namespaces": [[]], "since": 1},
+    "POST /v1/runs": {"question": QUESTION, "method": "plain-rag", **OPTIONS, "where": "tag=a", "after": "run-1"},
+    "POST /v1/runs/{thread}/resume": {"budget": OPTIONS["budget"], "update": False, "reply": {"decisions": ["x"]}},
+    "POST /v1/runs/{thread}/fork": {"at": PLACE, "state": {"notes": {}}, "method": "auto", "name": "fork-1"},
+    "PUT /v1/runs/{thread}/feedback": {"rating": "up", "comment": "Good."},
+    "POST /v1/chat/completions": {"model": "plain-rag", "messages": TALK, "sleuth": OPTIONS, "stream_options": {}},
+    "POST /v1/responses": {"model": "plain-rag", "input": TALK, "text": {"format": {"type": "text"}}, "sleuth": OPTIONS},
+    "POST /v1/embeddings": {"model": "m", "input": ["A text."], "encoding_format": "float"},
+}
+"""A valid body of each route that reads one."""
+
+NAMES = ["chat-1", "run-1", "light.md", "chat", "plain-rag"]
+"""What a path can name: both kinds of threads, a document and graphs."""
+
+TEXTS = st.sampled_from(["", "a b", "\x00", "\ud800", "x" * 300, "..", str(2**64), "-1", "NaN", "$.a'\"[", "é%", "٣"])
+TEXTS |= st.text(st.characters(exclude_categories=()), max_size=8)
+NUMBERS = st.sampled_from([2**31, 2**63, -(2**63) - 1, 10**30, 1e308, float("inf"), float("nan"), -1, 0])
+LEAVES = st.none() | st.booleans() | NUMBERS | TEXTS
+VALUES = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3), max_leaves=6
+)
+DEEP = st.sampled_from([150, 400, 5000]).map(lambda levels: "[" * levels + "]" * levels)
+"""JSON that is nested too deep."""
+
+
+@cache
+def routes() -> list[APIRoute]:
+    app = create_app(Settings(embedder="none"))
+    return [route for route in app.routes if isinstance(route, APIRoute)]
+
+
+def key_of(route: APIRoute, method: str) -> str:
+    return f"{method} {route.path}"
+
+
+def places_in(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the path of each value inside a JSON value."""
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, child in children for place in places_in(child, (*path, key)))]
+
+
+def changed(body: Any, path: tuple[Any, ...], value: Any) -> Any:
+    """Return a JSON value with another value at a path."""
+    if not path:
+        return value
+    changed = parent = deepcopy(body)
+    for key in path[:-1]:
+        parent = parent[key]
+    parent[path[-1]] = value
+    return changed
+
+
+@st.composite
+def bodies(draw: st.DrawFn, valid: Any) -> str:
+    """A valid body in which a value is replaced, or an object has another key, or a part is nested too deep."""
+    path = draw(st.sampled_from(places_in(valid)))
+    target = valid
+    for key in path:
+        target = target[key]
+    if isinstance(target, dict) and draw(st.booleans()):
+        path = (*path, draw(TEXTS))
+    if draw(st.integers(0, 9)) == 0:
+        return json.dumps(changed(valid, path, "DEEP")).replace('"DEEP"', draw(DEEP))
+    return json.dumps(changed(valid, path, draw(VALUES)))
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> tuple[str, str, str | None]:
+    """Method, address and body."""
+    reading = [route for route in routes() if route.body_field]
+    route = draw(st.sampled_from(reading) | st.sampled_from(routes()))
+    method = draw(st.sampled_from(sorted(route.methods)))
+    parameters = get_flat_dependant(route.dependant)
+    path = route.path.replace(":path", "")
+    for name in (each.alias for each in parameters.path_params):
+        is_known = method != "DELETE" and draw(st.integers(0, 3)) > 0
+        text = draw(st.sampled_from(["chat-1", "run-1"] if name == "thread" else NAMES) if is_known else TEXTS)
+        path = path.replace(f"{{{name}}}", quote(text.encode("utf-8", "surrogatepass"), safe=""))
+    query = {each.alias: draw(TEXTS) for each in parameters.query_params if draw(st.booleans())}
+    encoded = urlencode({name: text.encode("utf-8", "surrogatepass") for name, text in query.items()})
+    valid = BODIES.get(key_of(route, method))
+    return method, f"{path}?{encoded}", draw(bodies(valid)) if valid else None
+
+
+def test_each_route_that_reads_json_has_a_body() -> None:
+    read = {key_of(route, method) for route in routes() for method in route.methods if route.body_field}
+    assert read - {"POST /v1/documents"} == set(BODIES)
+
+
+Ask = Callable[[str, str, str | None], Awaitable[int]]
+
+
+@pytest.fixture
+async def ask(tmp_path: Path, database_url: str | None) -> AsyncIterator[Ask]:
+    """Send a request to a server with documents, a run and a chat; return the status of the reply."""
+    settings = Settings(home=tmp_path, embedder="none", database_url=database_url)
+    app = create_app(settings, open_model=opening(Oracle()))
+    async with (
+        started(app),
+        listening(app) as url,
+        httpx.AsyncClient(base_url=url, timeout=60, trust_env=False) as client,
+    ):
+        await upload(client)
+        run = {"question": QUESTION, "method": "plain-rag", "thread": "run-1"}
+        assert (await client.post("/v1/runs", json=run)).status_code == 201
+        await told(client, "run-1")
+        assert (await client.post("/langgraph/threads", json={"thread_id": "chat-1"})).status_code == 200
+        (latest, *_) = (await client.get("/v1/runs/run-1/history")).json()
+
+        async def ask(method: str, path: str, body: str | None) -> int:
+            content = body.replace(PLACE, latest["checkpoint"]) if body else None
+            headers = {"Content-Type": "application/json"}
+            async with client.stream(method, path, content=content, headers=headers) as reply:
+                if not reply.headers.get("content-type", "").startswith("text/event-stream"):  # it may have no end
+                    await reply.aread()
+                return reply.status_code
+
+        yield ask
+
+
+FUZZ = hypothesis_settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None
+)
+
+
+@FUZZ
+@given(request_=requests())
+async def test_no_odd_request_causes_an_internal_error(
+    ask: Ask, caplog: pytest.LogCaptureFixture, request_: tuple[str, str, str | None]
+) -> None:
+    caplog.clear()
+    status = await ask(*request_)
+    assert status < 500 or status == 501
+    assert [record.message for record in caplog.records if record.exc_info] == []
