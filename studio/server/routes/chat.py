@@ -28,8 +28,8 @@ from sleuth.graphs.runs.service import check_question
 from sleuth.studio.server.runs.event_log import Event
 from sleuth.studio.server.runs.keep_alive import with_keep_alive
 from sleuth.studio.server.schemas import openai as forms
+from sleuth.studio.server.schemas.checked import CheckedRoute
 from sleuth.studio.server.schemas.errors import STATUSES, respond
-from sleuth.studio.server.schemas.json_bodies import CheckedRoute
 from sleuth.studio.server.state import Access, AccessDep
 from sleuth.tools.errors import UnknownName, UsageError
 

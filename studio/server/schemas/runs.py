@@ -1,8 +1,8 @@
 """Requests and responses of runs and documents, as in the OpenAPI description."""
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from sleuth.graphs.core.answer import Cost, Status
 from sleuth.graphs.core.context import Budget

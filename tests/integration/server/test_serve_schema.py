@@ -20,7 +20,7 @@ from fastapi.routing import APIRoute
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from postgres_fixture import BOTH_STORES, IN_POSTGRES
+from postgres_fixture import IN_POSTGRES
 from process import missing
 from serve_scene import ANNA, KEYS, QUESTION, Oracle, begin, opening, told, upload
 
@@ -89,7 +89,12 @@ BODIES: dict[str, Any] = {
     "POST /v1/runs/{thread}/fork": {"at": PLACE, "state": {"notes": {}}, "method": "auto", "name": "fork-1"},
     "PUT /v1/runs/{thread}/feedback": {"rating": "up", "comment": "Good."},
     "POST /v1/chat/completions": {"model": "plain-rag", "messages": TALK, "sleuth": OPTIONS, "stream_options": {}},
-    "POST /v1/responses": {"model": "plain-rag", "input": TALK, "text": {"format": {"type": "text"}}, "sleuth": OPTIONS},
+    "POST /v1/responses": {
+        "model": "plain-rag",
+        "input": TALK,
+        "text": {"format": {"type": "text"}},
+        "sleuth": OPTIONS,
+    },
     "POST /v1/embeddings": {"model": "m", "input": ["A text."], "encoding_format": "float"},
 }
 """A valid body of each route that reads one."""

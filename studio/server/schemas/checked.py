@@ -1,4 +1,4 @@
-"""JSON bodies of requests: one that cannot be stored is refused where it is parsed, before any route reads it."""
+"""Requests with values that cannot be stored are refused before any route reads them."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -27,13 +27,15 @@ class CheckedRequest(Request):
 
 
 class CheckedRoute(APIRoute):
-    """Route that checks its JSON body."""
+    """Route that checks its path, query and JSON body."""
 
     def get_route_handler(self) -> Handler:
         """Return the handler of requests."""
         handle = super().get_route_handler()
 
         async def handle_checked(request: Request) -> Response:
+            if "\x00" in request.url.path or "%00" in request.url.query:
+                raise HTTPException(400, "The address contains the character NUL (%00), which cannot be stored.")
             return await handle(CheckedRequest(request.scope, request.receive))
 
         return handle_checked
