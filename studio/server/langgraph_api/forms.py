@@ -172,6 +172,11 @@ class AssistantRunForm(PlaceForm):
     if_not_exists: Literal["create", "reject"] = "reject"
 
     @property
+    def configurable(self) -> Configurable:
+        """`config.configurable`, which may be missing."""
+        return (self.config and self.config.configurable) or Configurable()
+
+    @property
     def is_reply(self) -> bool:
         """Return whether the run replies to an interrupt."""
         return self.command is not None and "resume" in self.command.model_fields_set
@@ -192,6 +197,6 @@ class AssistantRunForm(PlaceForm):
             raise UsageError(f"A limit in `context` cannot be used: {describe_errors(error)}.") from None
 
     def _given(self) -> dict[str, Any]:
-        more = (self.config and self.config.configurable and self.config.configurable.model_extra) or {}
+        more = self.configurable.model_extra or {}
         own = {key: value for key, value in more.items() if key not in _INTERNAL and not key.startswith("__")}
         return {key: value for key, value in {**own, **(self.context or {})}.items() if value is not None}

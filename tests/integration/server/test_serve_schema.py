@@ -20,7 +20,7 @@ from fastapi.routing import APIRoute
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from postgres_fixture import IN_POSTGRES
+from postgres_fixture import BOTH_STORES, IN_POSTGRES
 from process import missing
 from serve_scene import ANNA, KEYS, QUESTION, Oracle, begin, opening, told, upload
 
@@ -60,7 +60,7 @@ async def test_no_request_causes_an_internal_error(tmp_path: Path, database_url:
 
 
 PLACE = "1f0"
-"""Stands for the latest checkpoint of a run."""
+"""Replaced with the latest checkpoint of the run when a request is sent."""
 RUN = {"assistant_id": "chat", "input": {"messages": [{"role": "user", "content": QUESTION, "id": "m1"}]}}
 RUN |= {"context": {"method": "plain-rag", "max_calls": 5}, "config": {"configurable": {"thread_id": "x"}}}
 RUN |= {"command": None, "checkpoint": {"checkpoint_id": None}, "checkpoint_id": None, "stream_mode": ["values"]}
@@ -102,12 +102,13 @@ BODIES: dict[str, Any] = {
 NAMES = ["chat-1", "run-1", "light.md", "chat", "plain-rag"]
 """What a path can name: both kinds of threads, a document and graphs."""
 
-TEXTS = st.sampled_from(["", "a b", "\x00", "\ud800", "x" * 300, "..", str(2**64), "-1", "NaN", "$.a'\"[", "é%", "٣"])
-TEXTS |= st.text(st.characters(exclude_categories=()), max_size=8)
-NUMBERS = st.sampled_from([2**31, 2**63, -(2**63) - 1, 10**30, 1e308, float("inf"), float("nan"), -1, 0])
-LEAVES = st.none() | st.booleans() | NUMBERS | TEXTS
+ODD = ["", "a b", "a\x00b", "\ud800", "x" * 300, 2**64, -(2**70), float("nan"), 1.5, True, None, [], {}, ["a"]]
+ODD += [{"a": 1}, {"": 1}, {"a b": 1}, {"\ud800": 1}, {"x": "\ud800"}, {"n": 2**64}, {"a\x00": 1}]
+TEXTS = st.sampled_from([each for each in ODD if isinstance(each, str)] + ["..", str(2**64), "-1", "$.a'\"[", "٣"])
+TEXTS |= st.text(max_size=8)
+LEAVES = st.sampled_from(ODD) | st.integers() | st.floats() | TEXTS
 VALUES = st.recursive(
-    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3), max_leaves=6
+    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3), max_leaves=4
 )
 DEEP = st.sampled_from([150, 400, 5000]).map(lambda levels: "[" * levels + "]" * levels)
 """JSON that is nested too deep."""
@@ -140,6 +141,10 @@ def changed(body: Any, path: tuple[Any, ...], value: Any) -> Any:
     return changed
 
 
+Sent = tuple[str, str, str | None]
+"""Method, address and body of a request."""
+
+
 @st.composite
 def bodies(draw: st.DrawFn, valid: Any) -> str:
     """A valid body in which a value is replaced, or an object has another key, or a part is nested too deep."""
@@ -155,8 +160,8 @@ def bodies(draw: st.DrawFn, valid: Any) -> str:
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> tuple[str, str, str | None]:
-    """Method, address and body."""
+def requests(draw: st.DrawFn) -> Sent:
+    """Requests to all routes, most of them to those that read a body."""
     reading = [route for route in routes() if route.body_field]
     route = draw(st.sampled_from(reading) | st.sampled_from(routes()))
     method = draw(st.sampled_from(sorted(route.methods)))
@@ -177,12 +182,12 @@ def test_each_route_that_reads_json_has_a_body() -> None:
     assert read - {"POST /v1/documents"} == set(BODIES)
 
 
-Ask = Callable[[str, str, str | None], Awaitable[int]]
+Ask = Callable[[str, str, str | None], Awaitable[tuple[int, str]]]
 
 
 @pytest.fixture
 async def ask(tmp_path: Path, database_url: str | None) -> AsyncIterator[Ask]:
-    """Send a request to a server with documents, a run and a chat; return the status of the reply."""
+    """Send a request to a server with documents, a run and a chat; return its status and text, if it has an end."""
     settings = Settings(home=tmp_path, embedder="none", database_url=database_url)
     app = create_app(settings, open_model=opening(Oracle()))
     async with (
@@ -197,28 +202,82 @@ async def ask(tmp_path: Path, database_url: str | None) -> AsyncIterator[Ask]:
         assert (await client.post("/langgraph/threads", json={"thread_id": "chat-1"})).status_code == 200
         (latest, *_) = (await client.get("/v1/runs/run-1/history")).json()
 
-        async def ask(method: str, path: str, body: str | None) -> int:
+        async def ask(method: str, path: str, body: str | None) -> tuple[int, str]:
             content = body.replace(PLACE, latest["checkpoint"]) if body else None
             headers = {"Content-Type": "application/json"}
             async with client.stream(method, path, content=content, headers=headers) as reply:
-                if not reply.headers.get("content-type", "").startswith("text/event-stream"):  # it may have no end
-                    await reply.aread()
-                return reply.status_code
+                has_end = not reply.headers.get("content-type", "").startswith("text/event-stream")
+                return reply.status_code, (await reply.aread()).decode("utf-8", "replace") if has_end else ""
 
         yield ask
 
 
-FUZZ = hypothesis_settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None
-)
+SHARED = hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
-@FUZZ
-@given(request_=requests())
-async def test_no_odd_request_causes_an_internal_error(
-    ask: Ask, caplog: pytest.LogCaptureFixture, request_: tuple[str, str, str | None]
-) -> None:
+async def check_is_no_internal_error(ask: Ask, caplog: pytest.LogCaptureFixture, sent: Sent) -> None:
     caplog.clear()
-    status = await ask(*request_)
-    assert status < 500 or status == 501
+    status, text = await ask(*sent)
+    assert status < 500 or (status, "does not support" in text) == (501, True)
     assert [record.message for record in caplog.records if record.exc_info] == []
+
+
+@hypothesis_settings(SHARED, max_examples=60)
+@given(sent=requests())
+async def test_no_odd_request_causes_an_internal_error(ask: Ask, caplog: pytest.LogCaptureFixture, sent: Sent) -> None:
+    await check_is_no_internal_error(ask, caplog, sent)
+
+
+@pytest.mark.nightly
+@BOTH_STORES
+@hypothesis_settings(SHARED, max_examples=3000)
+@given(sent=requests())
+async def test_no_request_of_many_causes_an_internal_error(
+    ask: Ask, caplog: pytest.LogCaptureFixture, sent: Sent
+) -> None:
+    await check_is_no_internal_error(ask, caplog, sent)
+
+
+CHAT, HISTORY = "/langgraph/threads/chat-1", "/langgraph/threads/run-1/history"
+
+
+async def test_value_that_cannot_be_stored_is_refused_with_its_place(ask: Ask) -> None:
+    refused: list[tuple[str, str, object, str]] = [
+        ("PATCH", CHAT, {"metadata": {"a": ["\ud800"]}}, "metadata.a.0 contains the character NUL or half of"),
+        ("PATCH", CHAT, {"metadata": {"\ud800": 1}}, "metadata.\\\\ud800 contains the character NUL or half of"),
+        ("PATCH", CHAT, {"metadata": {"n": 2**64}}, "metadata.n is an integer of more than 64 bits"),
+        ("PATCH", CHAT, {"metadata": {"n": float("nan")}}, "metadata.n is not a finite number"),
+        ("POST", "/langgraph/threads/search", {"offset": 2**64}, "offset is an integer of more than 64 bits"),
+        ("POST", f"{CHAT}/runs/wait", RUN | {"config": {"configurable": ["a"]}}, "config.configurable"),
+        ("POST", f"{CHAT}/commands", {"id": 1, "method": "\ud800"}, "method contains"),
+        ("POST", HISTORY, {"before": {"configurable": 5}}, "before"),
+        ("POST", HISTORY, {"before": "\ud800"}, "before contains"),
+        ("POST", HISTORY, {"metadata": {"": 1}}, "metadata"),
+        ("POST", HISTORY, {"metadata": {"a b": 1}}, "metadata"),
+        ("POST", "/v1/runs/run-1/fork", {"at": PLACE, "state": {"x": 2**64}}, "state.x is an integer"),
+        ("POST", "/v1/responses", {"model": "auto", "input": "a\x00b"}, "input contains the character NUL"),
+        ("GET", "/v1/documents?find=%00", None, "The address contains the character NUL"),
+    ]
+    for method, path, body, says in refused:
+        status, text = await ask(method, path, json.dumps(body) if body else None)
+        assert (status, says in text) == (400, True), text
+    for path in ("/assets/", "/favicon."):
+        assert (await ask("GET", f"{path}{'x' * 300}", None))[0] == 404
+
+
+async def test_deep_metadata_is_refused_and_the_thread_stays_readable(ask: Ask) -> None:
+    for levels, expected in ((90, 200), (150, 400), (400, 400), (100_000, 400)):
+        deep = "[" * levels + "]" * levels
+        status, text = await ask("PATCH", CHAT, f'{{"metadata": {{"a": {deep}}}}}')
+        assert (status, "deeper than 100 levels" in text) == (expected, expected == 400)
+        assert (await ask("GET", CHAT, None))[0] == 200
+
+
+async def test_states_before_a_checkpoint_are_listed(ask: Ask) -> None:
+    """LangGraph's SDKs send its id, the checkpoint, or a config."""
+    states = {}
+    for before in (PLACE, {"checkpoint_id": PLACE}, {"configurable": {"checkpoint_id": PLACE}}, None):
+        _, text = await ask("POST", HISTORY, json.dumps({"before": before}))
+        states[str(before)] = json.loads(text)
+    every = states.pop("None")
+    assert list(states.values()) == [every[1:]] * 3
