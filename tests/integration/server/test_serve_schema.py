@@ -224,7 +224,7 @@ async def check_no_internal_error(ask: Ask, caplog: pytest.LogCaptureFixture, se
         assert [record.message for record in caplog.records if record.exc_info] == [], each
 
 
-@hypothesis_settings(SHARED, max_examples=12)
+@hypothesis_settings(SHARED, max_examples=16)
 @given(sent=requests())
 async def test_no_odd_request_causes_an_internal_error(
     ask: Ask, caplog: pytest.LogCaptureFixture, sent: list[Sent]
