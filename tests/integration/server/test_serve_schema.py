@@ -234,7 +234,7 @@ async def test_no_odd_request_causes_an_internal_error(
 
 @pytest.mark.nightly
 @BOTH_STORES
-@hypothesis_settings(SHARED, max_examples=500)
+@hypothesis_settings(SHARED, max_examples=100)
 @given(sent=requests())
 async def test_no_odd_request_of_many_causes_an_internal_error(
     ask: Ask, caplog: pytest.LogCaptureFixture, sent: list[Sent]
