@@ -25,6 +25,7 @@ from process import missing
 from serve_scene import ANNA, KEYS, QUESTION, Oracle, begin, opening, told, upload
 
 from sleuth.studio.server.app import create_app
+from sleuth.studio.server.schemas.checked import CheckedRoute
 from sleuth.tools.settings import Settings
 
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
@@ -178,8 +179,10 @@ def requests(draw: st.DrawFn) -> list[Sent]:
     return [(method, f"{path}?{encoded}", body) for body in (draw(bodies(valid)) if valid else [None])]
 
 
-def test_each_route_that_reads_json_has_a_body() -> None:
-    read = {key_of(route, method) for route in routes() for method in route.methods if route.body_field}
+def test_each_route_that_reads_a_body_checks_it_and_is_tested() -> None:
+    reading = [route for route in routes() if route.body_field]
+    assert all(isinstance(route, CheckedRoute) for route in reading)
+    read = {key_of(route, method) for route in reading for method in route.methods}
     assert read - {"POST /v1/documents"} == set(BODIES)
 
 
