@@ -10,10 +10,11 @@ from importlib.metadata import version
 from typing import Annotated, Any, Protocol
 
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 from mcp.server.mcpserver.resources import ResourceSecurity
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp.types import CallToolResult, InputRequiredResult, Tool, ToolAnnotations
+from mcp.shared.exceptions import MCPError
+from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, Tool, ToolAnnotations
 from pydantic import BaseModel, Field, ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -30,6 +31,7 @@ from sleuth.studio.client.sleuth import DEFAULT_METHOD, Sleuth, open_sleuth
 from sleuth.tools.collection import Collection
 from sleuth.tools.documents.formats.content import at_words
 from sleuth.tools.errors import SleuthError, UnknownName
+from sleuth.tools.json_values import check_json
 from sleuth.tools.optional_imports import DISTRIBUTION
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.search.retriever import MAX_QUERY_CHARS
@@ -253,8 +255,12 @@ class Tools:
         )
 
     async def read_document(self, id: str, context: Context[Any, Any]) -> str:
-        """Return the text of a document, for the resource."""
-        return (await self.get_document(id, context)).text
+        """Return the text of a document, for the resource; raise ResourceError."""
+        try:
+            return (await self.get_document(id, context)).text
+        except SleuthError as error:
+            kind = ResourceNotFoundError if isinstance(error, UnknownName) else ResourceError
+            raise kind(str(error)) from error
 
     def _of(self, context: Context[Any, Any]) -> Backend:
         request = context.request_context.request
@@ -301,6 +307,7 @@ class _StrictServer(MCPServer):
         """Call a tool; raise ToolError for wrong arguments."""
         known = {tool.name: list(tool.input_schema.get("properties", {})) for tool in await self.list_tools()}
         try:
+            check_json(arguments)
             for argument in arguments:
                 if name in known and argument not in known[name]:
                     hint = f"The arguments of {name} are: {', '.join(known[name])}."
@@ -314,6 +321,15 @@ class _StrictServer(MCPServer):
             if isinstance(cause, SleuthError):
                 raise ToolError(f"Error executing tool {name}: {cause}") from error
             raise
+
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Context[Any, Any] | None = None
+    ) -> GetPromptResult | InputRequiredResult:
+        """Return a prompt; raise MCPError for an unknown name or missing arguments."""
+        try:
+            return await super().get_prompt(name, arguments, context)
+        except ValueError as error:
+            raise MCPError(code=INVALID_PARAMS, message=f"{error}.") from error
 
 
 def answer_with_citations(question: str) -> str:

@@ -46,7 +46,15 @@ def test_client_ignores_the_proxies_of_the_environment(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", [REMOTE, "https://models.example", LOCAL, "http://localhost:1", "http://[::1]:8000", "http://127.8.9.10"]
+    "url",
+    [
+        REMOTE,
+        "https://models.example",
+        LOCAL,
+        "http://localhost:1",
+        "http://[::1]:8000",
+        "http://[::ffff:127.0.0.1]:8000",
+    ],
 )
 def test_own_proxy_is_used_except_on_this_machine(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = {"proxy.example"} if "models.example" in url else set()

@@ -1,23 +1,23 @@
 """Requests of LangGraph's clients. Unknown fields are ignored: newer clients send more than older ones."""
 
-from collections.abc import Callable, Coroutine, Set
+from collections.abc import Set
 from typing import Annotated, Any, ClassVar, Literal
 
 from fastapi import Request, Response
-from fastapi.routing import APIRoute
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.method import describe_errors
 from sleuth.graphs.persistence.threads import NAME
-from sleuth.studio.server.schemas.runs import BudgetForm, Storable
+from sleuth.studio.server.schemas.checked import CheckedRoute, Handler
+from sleuth.studio.server.schemas.runs import BudgetForm
 from sleuth.tools.errors import UsageError
 
 
-class JsonRoute(APIRoute):
+class JsonRoute(CheckedRoute):
     """Route that reads every body as JSON, as LangGraph Server does: proxies of pages send no content type."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    def get_route_handler(self) -> Handler:
         """Return the handler of requests."""
         handle = super().get_route_handler()
 
@@ -30,7 +30,7 @@ class JsonRoute(APIRoute):
 
 
 _LIMITS = BudgetForm.model_fields.keys()
-_INTERNAL = {"thread_id", "run_id", "checkpoint_id", "checkpoint_ns", "assistant_id", "graph_id", "user_id"}
+_INTERNAL = {"thread_id", "run_id", "checkpoint_ns", "assistant_id", "graph_id", "user_id"}
 """Keys of `configurable` that LangGraph's clients set by themselves."""
 
 Mode = Literal["values", "updates", "messages-tuple", "custom"]
@@ -75,14 +75,14 @@ class ThreadForm(LangGraphForm):
     """A thread without a run."""
 
     thread_id: str | None = Field(default=None, pattern=NAME)
-    metadata: Storable = Field(default_factory=dict)
+    metadata: dict[str, Any] = Field(default_factory=dict)
     if_exists: Literal["raise", "do_nothing"] = "raise"
 
 
 class ThreadPatch(LangGraphForm):
     """Metadata that is merged into that of a thread."""
 
-    metadata: Storable = Field(default_factory=dict)
+    metadata: dict[str, Any] = Field(default_factory=dict)
 
 
 class ThreadSearch(ListForm):
@@ -99,13 +99,43 @@ class CheckpointForm(BaseModel):
     checkpoint_ns: Literal[""] = ""
 
 
+class Configurable(BaseModel):
+    """The checkpoint of a run, keys of LangGraph's clients, and settings of older clients."""
+
+    model_config = ConfigDict(extra="allow")
+    checkpoint_id: str | None = None
+
+
+class ConfigForm(BaseModel):
+    """A config of LangGraph."""
+
+    configurable: Configurable | None = None
+
+
+class BeforeForm(ConfigForm):
+    """A checkpoint, by itself or in a config."""
+
+    checkpoint_id: str | None = None
+
+
+MetadataKey = Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]*$")]
+"""A key of a checkpoint's metadata, as SQLite can search it."""
+
+
 class HistoryForm(LangGraphForm):
     """Which states of a thread: those before a checkpoint, by default the latest."""
 
     limit: int = Field(default=10, ge=1, le=1000)
-    before: str | dict[str, Any] | None = None
+    before: str | BeforeForm | None = None
     checkpoint: CheckpointForm | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: dict[MetadataKey, Any] | None = None
+
+    @property
+    def end(self) -> str:
+        """The id of the checkpoint before which the states are; empty for all states."""
+        if isinstance(self.before, BeforeForm):
+            return (self.before.configurable or self.before).checkpoint_id or ""
+        return self.before or ""
 
 
 class PlaceForm(LangGraphForm):
@@ -133,13 +163,18 @@ class AssistantRunForm(PlaceForm):
     input: dict[str, Any] | None = None
     command: CommandForm | None = None
     context: dict[str, Any] | None = None
-    config: dict[str, Any] | None = None
+    config: ConfigForm | None = None
     stream_mode: Annotated[set[Mode], BeforeValidator(lambda given: [given] if isinstance(given, str) else given)] = {
         "values"
     }
     on_disconnect: Literal["cancel", "continue"] = "continue"
     multitask_strategy: Literal["reject", "interrupt"] = "reject"
     if_not_exists: Literal["create", "reject"] = "reject"
+
+    @property
+    def configurable(self) -> Configurable:
+        """`config.configurable`, which may be missing."""
+        return (self.config and self.config.configurable) or Configurable()
 
     @property
     def is_reply(self) -> bool:
@@ -162,6 +197,6 @@ class AssistantRunForm(PlaceForm):
             raise UsageError(f"A limit in `context` cannot be used: {describe_errors(error)}.") from None
 
     def _given(self) -> dict[str, Any]:
-        configurable = (self.config or {}).get("configurable") or {}
-        own = {key: value for key, value in configurable.items() if key not in _INTERNAL and not key.startswith("__")}
+        more = self.configurable.model_extra or {}
+        own = {key: value for key, value in more.items() if key not in _INTERNAL and not key.startswith("__")}
         return {key: value for key, value in {**own, **(self.context or {})}.items() if value is not None}

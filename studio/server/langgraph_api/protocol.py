@@ -88,8 +88,7 @@ async def _carry_out(form: Command, thread: str, access: Access) -> RunStream | 
     """Return the run that a command has started; None for an unknown command."""
     params = form.params
     if form.method == "run.start":
-        place = ((params.config or {}).get("configurable") or {}).get("checkpoint_id")
-        given = {"if_not_exists": "create", "checkpoint_id": place}
+        given: dict[str, Any] = {"if_not_exists": "create", "checkpoint_id": params.configurable.checkpoint_id}
     elif form.method == "input.respond":
         reply = CommandForm(resume=(params.responses or [params])[0].response)
         given = {"assistant_id": (await access.thread(thread)).method, "command": reply, "input": None}

@@ -239,9 +239,6 @@ async def search_history(thread: ThreadDep, form: HistoryForm, access: AccessDep
     """Return the states of a thread with all its branches, the latest first."""
     graph, public = access.runs.graph(thread), access.public_id(thread.id)
     config = access.runs.config(thread, form.checkpoint.checkpoint_id if form.checkpoint else None)
-    before = form.before
-    if isinstance(before, dict):
-        before = before.get("configurable", before).get("checkpoint_id")
-    end = access.runs.config(thread, str(before)) if before else None
+    end = access.runs.config(thread, form.end) if form.end else None
     found = graph.aget_state_history(config, limit=form.limit, before=end, filter=form.metadata)
     return respond([_state_view(state, thread, public) async for state in found])

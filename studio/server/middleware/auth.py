@@ -34,6 +34,9 @@ SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 HINT = "SLEUTH_API_KEYS takes name:secret pairs separated by commas, such as anna:S3cret,ben:0ther."
 FILE_HINT = "SLEUTH_API_KEYS_FILE has one name:secret pair on each line; lines that begin with # are ignored."
 
+NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+"""Network whose addresses end with an IPv4 address."""
+
 WRONG_KEYS_A_MINUTE = 20
 """Different wrong keys that one address may send in a minute."""
 
@@ -213,12 +216,21 @@ def _secret_of(headers: Headers) -> str:
 
 
 def _network(address: str) -> str:
-    """Return an IPv4 address, or the /64 network of an IPv6 address, of which a client may have every one."""
+    """Return the key by which the wrong keys of a client are counted.
+
+    It is an IPv4 address, also one inside an IPv6 address (mapped, NAT64, 6to4, Teredo); for other IPv6 addresses the
+    /64 network, of which a client may have every address. All machines of a link share the network of link-local ones.
+    """
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
         return address
-    return address if parsed.version == 4 else str(ipaddress.ip_network(f"{address}/64", strict=False))
+    if isinstance(parsed, ipaddress.IPv4Address) or parsed.is_link_local:
+        return str(parsed)
+    inside = parsed.ipv4_mapped or parsed.sixtofour or (parsed.teredo and parsed.teredo[1])
+    if parsed in NAT64:
+        inside = ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF)
+    return str(inside or ipaddress.IPv6Network((int(parsed), 64), strict=False))
 
 
 def _owner(request: Request) -> str:

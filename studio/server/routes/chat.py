@@ -28,11 +28,12 @@ from sleuth.graphs.runs.service import check_question
 from sleuth.studio.server.runs.event_log import Event
 from sleuth.studio.server.runs.keep_alive import with_keep_alive
 from sleuth.studio.server.schemas import openai as forms
+from sleuth.studio.server.schemas.checked import CheckedRoute
 from sleuth.studio.server.schemas.errors import STATUSES, respond
 from sleuth.studio.server.state import Access, AccessDep
 from sleuth.tools.errors import UnknownName, UsageError
 
-router = APIRouter(prefix="/v1", tags=["chat"])
+router = APIRouter(prefix="/v1", tags=["chat"], route_class=CheckedRoute)
 
 CLIENT_CLOSED_REQUEST = 499
 """Status for the log only: the client has closed the connection."""

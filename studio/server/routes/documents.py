@@ -12,6 +12,7 @@ from starlette.responses import FileResponse
 from sleuth.studio.server.ingestion import Ingest
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.schemas import runs as forms
+from sleuth.studio.server.schemas.checked import CheckedRoute
 from sleuth.studio.server.schemas.errors import STREAM_ERRORS
 from sleuth.studio.server.state import ServerState, ServerStateDep
 from sleuth.tools.collection import Collection
@@ -25,7 +26,7 @@ from sleuth.tools.storage.catalogue import Listed
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
 from sleuth.tools.types import hit_to_json
 
-router = APIRouter(prefix="/v1", tags=["documents"])
+router = APIRouter(prefix="/v1", tags=["documents"], route_class=CheckedRoute)
 
 MAX_FILES = 1000
 MAX_NAME_BYTES = 200

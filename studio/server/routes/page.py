@@ -34,7 +34,11 @@ def icon(name: str) -> Response:
 
 
 def _file(file: Path, *, cache: str = "no-cache") -> Response:
-    if not file.is_file():
+    try:
+        exists = file.is_file()
+    except OSError:  # its name is too long
+        exists = False
+    if not exists:
         raise HTTPException(404, "This path does not exist.")
     headers = {"Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff", "Cache-Control": cache}
     return FileResponse(file, headers=headers)

@@ -28,11 +28,12 @@ from sleuth.studio.console import report_file
 from sleuth.studio.console.survey_table import FORMATS
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.schemas import runs as forms
+from sleuth.studio.server.schemas.checked import CheckedRoute
 from sleuth.studio.server.schemas.errors import STREAM_ERRORS
 from sleuth.studio.server.state import Access, AccessDep, ServerStateDep, ThreadDep
 from sleuth.tools.errors import RunError, StoreError, UnknownName, UsageError
 
-router = APIRouter(prefix="/v1/runs", tags=["runs"])
+router = APIRouter(prefix="/v1/runs", tags=["runs"], route_class=CheckedRoute)
 
 
 Time = Annotated[str, Query(max_length=40, pattern="^[0-9TZ:.+-]*$", description="ISO 8601, UTC")]

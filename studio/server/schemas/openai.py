@@ -9,7 +9,7 @@ from sleuth.studio.server.schemas.runs import BudgetForm, Form
 from sleuth.tools.errors import UsageError
 
 Content = Annotated[str, StringConstraints(max_length=200_000)]
-"""A text of a message. The limit also makes Pydantic reject invalid Unicode, which cannot be stored."""
+"""A text of a message."""
 
 
 class MessagePart(BaseModel):

@@ -1,9 +1,8 @@
 """Requests and responses of runs and documents, as in the OpenAPI description."""
 
-import json
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from sleuth.graphs.core.answer import Cost, Status
 from sleuth.graphs.core.context import Budget
@@ -14,15 +13,6 @@ from sleuth.studio.client.sleuth import DEFAULT_METHOD
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
 
 _OLD = "old name of `state`; the next release removes it"
-
-
-def _check_unicode(value: dict[str, Any]) -> dict[str, Any]:
-    """Raise ValueError for invalid Unicode, which cannot be stored."""
-    json.dumps(value, ensure_ascii=False).encode()
-    return value
-
-
-Storable = Annotated[dict[str, Any], AfterValidator(_check_unicode)]
 
 
 class Form(BaseModel):
@@ -84,7 +74,7 @@ class ForkForm(Form):
     """A branch of a run."""
 
     at: str = Field(min_length=1, max_length=100, description="the checkpoint to branch from")
-    state: Storable = Field(default_factory=dict, description="changed state fields; keyed fields are merged")
+    state: dict[str, Any] = Field(default_factory=dict, description="changed state fields; keyed fields are merged")
     method: str | None = Field(default=None, description="continue with another method and the findings so far")
     name: str | None = Field(default=None, max_length=100, description="give the branch a thread of its own")
 

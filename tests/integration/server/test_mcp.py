@@ -12,7 +12,8 @@ import pytest
 from asgi_server import serving
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from mcp.types import CallToolResult
+from mcp.shared.exceptions import MCPError
+from mcp.types import INVALID_PARAMS, CallToolResult
 from process import SLEUTH
 from scripted_backend import Scripted, proxying
 from serve_scene import ANNA, BEN, FILES, KEYS, LIGHT, QUESTION, READING, Oracle, opening, upload
@@ -137,6 +138,21 @@ async def server(folder: Path, oracle: Oracle) -> AsyncIterator[Connect]:
 async def test_mcp_over_http(tmp_path: Path) -> None:
     async with server(tmp_path, Oracle()) as connect, connect(ANNA) as client:
         await tour(client)
+
+
+async def test_unusable_request_is_refused_with_its_reason(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with server(tmp_path, Oracle()) as connect, connect(ANNA) as client:
+        with pytest.raises(MCPError, match="Did you mean light") as missing:
+            await client.read_resource("sleuth://documents/lights.md")
+        with pytest.raises(MCPError, match="Unknown prompt") as unknown:
+            await client.get_prompt("answer")
+        with pytest.raises(MCPError, match="Missing required arguments"):
+            await client.get_prompt("find_sources")
+        assert missing.value.code == unknown.value.code == INVALID_PARAMS
+        assert "settings.top_k is an integer of more than 64 bits" in await refused(
+            client, "ask", question=QUESTION, settings={"top_k": 2**64}
+        )
+    assert [record.message for record in caplog.records if record.exc_info] == []
 
 
 async def test_failed_run_is_resumed_by_the_tool(tmp_path: Path) -> None:

@@ -121,3 +121,25 @@ async def test_wrong_keys_are_counted_once_for_each_address_and_ipv6_network() -
     limited = await send(app, "GET", "/v1/runs", address="2001:db8::ffff", headers={"X-Api-Key": "secret"})
     assert (limited.status_code, limited.json()["error"]["code"]) == (429, "rate_limit_exceeded")
     assert 1 <= int(limited.headers["Retry-After"]) <= 60
+
+
+@pytest.mark.parametrize(
+    ("guessing", "same", "other"),
+    [
+        ("::ffff:1.2.3.4", "1.2.3.4", "::ffff:1.2.3.5"),
+        ("64:ff9b::1.2.3.4", "1.2.3.4", "64:ff9b::1.2.3.5"),
+        ("2002:102:304::1", "2002:102:304:9::2", "2002:102:305::1"),  # 6to4
+        ("2001:0:4136:e378:8000:63bf:fefd:fcfb", "1.2.3.4", "2001:0:4136:e378:8000:63bf:fefd:fcfa"),  # Teredo
+        ("fe80::1%eth0", "fe80::1%eth0", "fe80::2%eth0"),
+        ("2001:db8::1%eth0", "2001:db8::2", "2001:db8:0:1::1"),
+    ],
+)
+async def test_wrong_keys_of_an_address_refuse_no_other_client(guessing: str, same: str, other: str) -> None:
+    settings = Settings(api_keys="anna:secret")
+    app = Authentication(read_body, keys=Keys(settings), settings=settings, telemetry=Telemetry())
+    for number in range(WRONG_KEYS_A_MINUTE):
+        await send(app, "GET", "/v1/runs", address=guessing, headers={"X-Api-Key": f"guess {number}"})
+    replies = [
+        await send(app, "GET", "/v1/runs", address=each, headers={"X-Api-Key": "secret"}) for each in (same, other)
+    ]
+    assert [reply.status_code for reply in replies] == [429, 200]
