@@ -30,7 +30,7 @@ class Opener:
         return os.getpid() != self.process
 
     def check(self) -> None:
-        """Raise UsageError in a forked process: it has neither the threads of the event loop nor its own connections."""
+        """Raise UsageError in a forked process: it lacks the threads of the event loop and connections of its own."""
         if self.is_forked():
             raise UsageError(
                 f"This Sleuth was opened in process {self.process}, and cannot be used in process {os.getpid()}, "

@@ -7,8 +7,8 @@ _FULL = 16 << 20
 """Free bytes below which a failed write is due to the disk."""
 
 FULL_DISK = (
-    "The disk is full. Deleting documents or runs needs some space, too: free some elsewhere, or stop sleuth and delete "
-    "the folders `keywords` and `mentions` in SLEUTH_HOME, which are rebuilt from the documents once there is space."
+    "The disk is full. Deleting documents or runs needs some space, too: free some elsewhere, or stop sleuth and "
+    "delete the folders `keywords` and `mentions` in SLEUTH_HOME: they are rebuilt once there is space."
 )
 
 
