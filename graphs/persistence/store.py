@@ -22,6 +22,7 @@ from sleuth.tools.retry import retry
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.archive import SqlArchive
 from sleuth.tools.storage.database import catalogue_url, is_database_error, open_engine, sqlite_url
+from sleuth.tools.storage.disk_space import write_remedy
 from sleuth.tools.storage.locks import require_restored
 
 # The name that is locked while a store is opened; no run can have it.
@@ -98,12 +99,14 @@ async def _exclusively(locks: ThreadLocks) -> AsyncIterator[None]:
 def _unusable(engine: Engine, error: Exception) -> StoreError:
     """Return the message of the database, without SQLAlchemy's wrapping, and a remedy."""
     cause = getattr(error, "orig", None) or error
-    reason, where = str(cause).strip().rstrip("."), engine.url.database
+    reason, where = str(cause).strip().rstrip("."), str(engine.url.database)
+    remedy = "If a file is damaged, put a backup in its place."
     if engine.dialect.name == "postgresql":
         where = engine.url.render_as_string()
+    else:
+        remedy = write_remedy(Path(where).parent, remedy)
     return StoreError(
-        f"The runs in {where} cannot be read or written: {reason}. What was saved before is not lost; if a file is "
-        "damaged, put a backup in its place."
+        f"The runs in {where} cannot be read or written: {reason}. What was saved before is not lost. {remedy}"
     )
 
 

@@ -1,11 +1,13 @@
 """Calls of coroutines from any thread and event loop.
 
-Connections of a coroutine belong to the event loop `loop`, which runs while it is called; without one, the coroutine
+Connections of a coroutine belong to an `Opener`, whose event loop runs while it is called; without one, the coroutine
 opens and closes its connections itself.
 """
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
@@ -15,31 +17,52 @@ from sleuth.tools.errors import UsageError
 
 T = TypeVar("T")
 
-Loop = asyncio.AbstractEventLoop | None
+
+@dataclass(frozen=True, slots=True)
+class Opener:
+    """The event loop and the process that opened connections; of those that create it by default."""
+
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    process: int = field(default_factory=os.getpid)
+
+    def is_forked(self) -> bool:
+        """Return whether this process is a fork of the one that opened the connections."""
+        return os.getpid() != self.process
+
+    def check(self) -> None:
+        """Raise UsageError in a forked process: it lacks the threads of the event loop and connections of its own."""
+        if self.is_forked():
+            raise UsageError(
+                f"This Sleuth was opened in process {self.process}, and cannot be used in process {os.getpid()}, "
+                "which was forked from it. Call `sleuth.open` in the new process."
+            )
 
 
-async def call_in(loop: Loop, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Call a function in its event loop, from this one or another one."""
-    if loop is None or loop is asyncio.get_running_loop():
+async def call_in(opener: Opener | None, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Call a function in its event loop, from this one or another one; raise UsageError in a forked process."""
+    if opener:
+        opener.check()
+    if opener is None or opener.loop is asyncio.get_running_loop():
         return await function()
-    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(function(), loop))
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(function(), opener.loop))
 
 
-def call_blocking(loop: Loop, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
+def call_blocking(opener: Opener | None, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Call a function from synchronous code, and wait for its result.
 
     Raises:
-        UsageError: it was called in the thread of its event loop, which would wait forever.
+        UsageError: it was called in the thread of its event loop, which would wait forever, or in a forked process.
     """
-    if loop is None:
+    if opener is None:
         return run_sync(function)
+    opener.check()
     try:
-        is_own = asyncio.get_running_loop() is loop
+        is_own = asyncio.get_running_loop() is opener.loop
     except RuntimeError:
         is_own = False
     if is_own:
         raise UsageError("It was opened in this event loop, which a synchronous call would block: use `ainvoke`.")
-    return asyncio.run_coroutine_threadsafe(function(), loop).result()
+    return asyncio.run_coroutine_threadsafe(function(), opener.loop).result()
 
 
 def run_sync(function: Callable[..., Awaitable[T]], *args: Any, **options: Any) -> T:  # noqa: ANN401 - the function's

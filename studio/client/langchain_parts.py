@@ -13,7 +13,7 @@ from pydantic import Field
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.evidence.answer_text import message_of
 from sleuth.graphs.registry import method as method_of
-from sleuth.studio.client.callers import Loop, call_blocking, call_in
+from sleuth.studio.client.callers import Opener, call_blocking, call_in
 from sleuth.tools.errors import SleuthError
 from sleuth.tools.search import Mode
 from sleuth.tools.search.langchain import as_document
@@ -23,7 +23,9 @@ from sleuth.tools.types import Hit
 Content = tuple[str, dict[str, Any]]
 
 
-def tool_of(ask: Callable[[str], Coroutine[Any, Any, Answer]], method: str, *, loop: Loop = None) -> BaseTool:
+def tool_of(
+    ask: Callable[[str], Coroutine[Any, Any, Answer]], method: str, *, opener: Opener | None = None
+) -> BaseTool:
     """Return a tool that answers a question with footnotes; its message has the whole answer as `artifact`.
 
     The tool returns the message of a `SleuthError` instead of an answer.
@@ -31,7 +33,7 @@ def tool_of(ask: Callable[[str], Coroutine[Any, Any, Answer]], method: str, *, l
     Args:
         ask: answers a question.
         method: the name of the method.
-        loop: the event loop of its connections.
+        opener: the opener of its connections.
     """
     name = method_of(method).name.replace("-", "_")
 
@@ -43,10 +45,10 @@ def tool_of(ask: Callable[[str], Coroutine[Any, Any, Answer]], method: str, *, l
         return message_of(found), found.to_json()
 
     async def answer(question: str) -> Content:
-        return await call_in(loop, partial(content, question))
+        return await call_in(opener, partial(content, question))
 
     def answer_sync(question: str) -> Content:
-        return call_blocking(loop, partial(content, question))
+        return call_blocking(opener, partial(content, question))
 
     return StructuredTool.from_function(
         func=answer_sync,
@@ -69,7 +71,7 @@ class SleuthRetriever(BaseRetriever):
     """
 
     search: Callable[..., Awaitable[list[Hit]]] = Field(repr=False)
-    loop: Any = Field(default=None, repr=False)
+    opener: Opener | None = Field(default=None, repr=False)
     k: int = 5
     mode: Mode = "hybrid"
     where: str = ""
@@ -81,7 +83,7 @@ class SleuthRetriever(BaseRetriever):
         run_manager: AsyncCallbackManagerForRetrieverRun,
         **options: Any,  # noqa: ANN401 - k, mode and where
     ) -> list[Document]:
-        return await call_in(self.loop, partial(self._search, query, **options))
+        return await call_in(self.opener, partial(self._search, query, **options))
 
     def _get_relevant_documents(
         self,
@@ -90,7 +92,7 @@ class SleuthRetriever(BaseRetriever):
         run_manager: CallbackManagerForRetrieverRun,
         **options: Any,  # noqa: ANN401 - k, mode and where
     ) -> list[Document]:
-        return call_blocking(self.loop, partial(self._search, query, **options))
+        return call_blocking(self.opener, partial(self._search, query, **options))
 
     async def _search(
         self, query: str, *, k: int | None = None, mode: Mode | None = None, where: str | None = None

@@ -4,7 +4,7 @@ import asyncio
 import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
@@ -29,6 +29,7 @@ from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.execution import CheckpointerSubruns
 from sleuth.graphs.runs.history import CheckpointView, fork_run, list_checkpoints
 from sleuth.graphs.runs.service import RunService
+from sleuth.studio.client.callers import Opener
 from sleuth.studio.model_server.adapter import PACKAGED
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import RunError
@@ -89,7 +90,7 @@ class RunOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Sleuth:
-    """An open collection, store of runs and model client; created by `open_sleuth`.
+    """An open collection, store of runs and model client; created by `open_sleuth`, and used only in the same process.
 
     `model` is the name of the default model.
     """
@@ -98,6 +99,7 @@ class Sleuth:
     collection: Collection
     settings: Settings
     model: str = ""
+    opener: Opener = field(default_factory=Opener)
 
     @property
     def library(self) -> Collection:
@@ -108,6 +110,7 @@ class Sleuth:
     @property
     def searched(self) -> Retriever:
         """The collection, or the retriever that runs search instead."""
+        self.opener.check()
         return self.runs.services.retriever if self.runs.services else self.collection
 
     async def stream(
@@ -157,6 +160,7 @@ class Sleuth:
 
     async def ask(self, question: str, **options: Unpack[RunOptions]) -> Answer:
         """Run a method and return the answer; takes the arguments of `stream`. Works inside nodes of other graphs."""
+        self.opener.check()
         return await in_fresh_context(last_answer(self.stream(question, **options)))
 
     async def resume(
@@ -182,6 +186,7 @@ class Sleuth:
             UsageError: `update` of a run that is no survey, or `reply` to one that does not wait.
             ThreadBusy: another process runs it.
         """
+        self.opener.check()
         if update:
             await self.runs.queue_survey_update(thread)
         if reply is not None:
@@ -195,6 +200,7 @@ class Sleuth:
 
     async def history(self, thread: str) -> list[CheckpointView]:
         """Return all checkpoints of a run, the newest first; raise UnknownName for an unknown run."""
+        self.opener.check()
         return await list_checkpoints(self.runs, thread)
 
     async def fork(
@@ -222,17 +228,19 @@ class Sleuth:
             UnknownName: no such run, checkpoint, field or method.
             UsageError: a field has another type.
         """
+        self.opener.check()
         return await fork_run(self.runs, thread, at=at, changes=changes, into=into, name=name)
 
     async def documents(self, *, limit: int = 100, after: str = "", find: str = "", where: str = "") -> list[Listed]:
         """Return documents with `find` in their title that match a filter, ordered by id, after the id `after`."""
+        self.opener.check()
         return await self.collection.documents(limit=limit, after=after, find=find, where=where)
 
     def as_tool(self, /, method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa: ANN401 - those of ask
         """Return a method as a LangChain tool of another agent; `options` are those of `ask`."""
         from sleuth.studio.client.langchain_parts import tool_of
 
-        return tool_of(partial(self.ask, method=method, **options), method, loop=asyncio.get_running_loop())
+        return tool_of(partial(self.ask, method=method, **options), method, opener=self.opener)
 
     tool = as_tool
 
@@ -259,20 +267,21 @@ class Sleuth:
         """
         from sleuth.studio.client.subgraphs import subgraph_of
 
-        loop = asyncio.get_running_loop()
-        return subgraph_of(self.context, method, values=values, budget=budget, question=question, loop=loop)
+        build = self.context
+        return subgraph_of(build, method, values=values, budget=budget, question=question, opener=self.opener)
 
     def as_retriever(self, *, k: int = 5, mode: Mode = "hybrid", where: str = "") -> "BaseRetriever":
         """Return the search as a LangChain retriever; scores and paths are in the metadata of its documents."""
         from sleuth.studio.client.langchain_parts import SleuthRetriever
 
-        return SleuthRetriever(search=self.search, loop=asyncio.get_running_loop(), k=k, mode=mode, where=where)
+        return SleuthRetriever(search=self.search, opener=self.opener, k=k, mode=mode, where=where)
 
     async def once(self, key: str, question: str, **options: Unpack[RunOptions]) -> Answer:
         """Ask a question at most once per key: resume the earlier run of this key, or return its answer.
 
         For nodes of other graphs, which LangGraph runs again after an interruption.
         """
+        self.opener.check()
         thread = uuid5(NAMESPACE_OID, key).hex[:12]
         if await self.runs.store.threads.exists(thread):
             return await self.resume(thread, callbacks=options.get("callbacks"))
@@ -295,6 +304,7 @@ class Sleuth:
             budget: what the run may spend.
             saver: checkpointer of the application, for the threads of methods that auto and chat run.
         """
+        self.opener.check()
         services, profile, archive = self.runs.services, self.settings.profile, self.runs.store.archive
         assert services
         settings, budget = configure(runnable(name), values or {}, profile), budget or Budget()

@@ -13,7 +13,7 @@ from sleuth.graphs.chat.messages import run_message
 from sleuth.graphs.core.context import Budget, Context
 from sleuth.graphs.registry import CHAT, runnable
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, uncheckpointed
-from sleuth.studio.client.callers import Loop, call_blocking
+from sleuth.studio.client.callers import Opener, call_blocking
 from sleuth.tools.errors import UsageError
 
 _SAVER = "__pregel_checkpointer"
@@ -29,7 +29,7 @@ def subgraph_of(
     values: dict[str, Any] | None,
     budget: Budget | None,
     question: Callable[[Mapping[str, Any]], str] | None,
-    loop: Loop,
+    opener: Opener,
 ) -> Node:
     """Return a node that runs a method as a subgraph; see `Sleuth.as_subgraph`."""
     name = runnable(method).name
@@ -51,7 +51,7 @@ def subgraph_of(
         given = dict(config.get("configurable", {}))
         if isinstance(saver := given.get(_SAVER), BaseCheckpointSaver):
             given[_SAVER] = _InThreads(saver)
-        return call_blocking(loop, partial(run, state, {**config, "configurable": given}))
+        return call_blocking(opener, partial(run, state, {**config, "configurable": given}))
 
     return RunnableLambda(run_sync, afunc=run, name=name)
 

@@ -4,7 +4,7 @@ Each runs in an event loop in a thread of its own, so that they also work where 
 """
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from contextlib import ExitStack, aclosing, contextmanager
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
@@ -23,6 +23,9 @@ from sleuth.tools.settings import Settings
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_OPEN_ELSEWHERE: list[ExitStack] = []
+"""What a forked process leaves to the one that opened it: closing it would wait for a thread that the fork lacks."""
 
 
 def _blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
@@ -59,7 +62,13 @@ class SyncSleuth:
 
     def __init__(self, portal: BlockingPortal, opened: Sleuth) -> None:
         """Set the event loop and what is open in it."""
-        self.portal, self.opened = portal, opened
+        self._portal, self.opened = portal, opened
+
+    @property
+    def portal(self) -> BlockingPortal:
+        """The event loop; raise UsageError in a forked process."""
+        self.opened.opener.check()
+        return self._portal
 
     ask = _blocking_method(Sleuth.ask)
     resume = _blocking_method(Sleuth.resume)
@@ -87,8 +96,14 @@ def open(
 ) -> Iterator[SyncSleuth]:
     """Open the collection, the store and the model client; takes the arguments of `sleuth.open`."""
     opening = open_sleuth(settings, model=model, embedder=embedder, retriever=retriever)
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(opening) as opened:
-        yield SyncSleuth(portal, opened)
+    with ExitStack() as stack:
+        portal = stack.enter_context(start_blocking_portal())
+        opened = stack.enter_context(portal.wrap_async_context_manager(opening))
+        try:
+            yield SyncSleuth(portal, opened)
+        finally:
+            if opened.opener.is_forked():
+                _OPEN_ELSEWHERE.append(stack.pop_all())
 
 
 ask = _blocking(functions.ask)

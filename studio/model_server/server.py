@@ -139,14 +139,14 @@ def _end_leftovers(pid: int) -> None:
 async def serve(
     home: Path, options: ServeOptions, report: Report, *, weights: Path | None = None, foreground: bool = False
 ) -> ServerStatus:
-    """Start the server unless it runs, and return when it answers.
+    """Start the server unless it runs, perhaps with other options, and return when it answers.
 
     With `foreground`, this process becomes the server: it does not return. `weights` is the file of the model; by
     default it is downloaded.
 
     Raises:
-        ModelError: not installed, the port is taken, the server died (with the end of its log), or it runs already and
-            `foreground` is set.
+        ModelError: not installed, the port is taken, the server died (with the end of its log), it runs with another
+            model, or it runs and `foreground` is set.
         ModelUnavailable: the weights cannot be downloaded.
         ModelTimeout: no answer within `PATIENCE` seconds.
     """
@@ -159,9 +159,12 @@ async def serve(
                 await _start(files, options, report, weights, foreground=foreground)
             elif foreground:
                 raise ModelError("The model server is already running. Stop it first: sleuth model stop")
+            elif state.options.model_name != options.model_name:
+                raise ModelError(
+                    f"{options.model_name} cannot be served: {state.options.model_name} is running, in process "
+                    f"{state.pid} at port {state.options.port}. Stop it first: sleuth model stop"
+                )
             else:
-                if state.options != options:
-                    report(f"It runs already, with {state.options}. To change that: sleuth model stop")
                 await _until_healthy(files, state)
     except Timeout:
         raise ModelTimeout(f"Another process has been starting the model server for {PATIENCE:.0f} s.") from None

@@ -196,7 +196,9 @@ class Collection:
                 await self.document(id_)  # raises UnknownName
         await asyncio.to_thread(self._indexes.reset_if_ahead)
         deleted = await asyncio.to_thread(self._catalogue.delete_documents, document_ids)
-        await self.catch_up()
+        await asyncio.to_thread(self._originals.delete_unused)  # on a full disk, the indexes need their space
+        for name in await asyncio.to_thread(self._indexes.filled):  # the next search rebuilds one without files
+            await asyncio.to_thread(self._indexes.ready, name, _ignore)
         await self.finish_change()
         return deleted
 

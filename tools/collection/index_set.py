@@ -133,6 +133,11 @@ class IndexSet:
                     index.clear()
         self._is_checked = True
 
+    def filled(self) -> list[IndexName]:
+        """Return the indexes that may contain something."""
+        with self._turn, hold_indexes(self._settings.home):
+            return [name for name in self.names if self._opened(name).reached()]
+
     def finish(self) -> None:
         """Tidy the vectors at the end of a change; without an embedder, delete those of deleted passages."""
         if self._catalogue.embedder() is None:

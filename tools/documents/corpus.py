@@ -117,9 +117,11 @@ def _parse(raw: bytes) -> LoadedDocument:
 def _id(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError('has no "id" that is a string or a number')
-    identity = normalize(str(value)).strip()
+    identity = " ".join(normalize(str(value)).split())
     if not identity:
         raise ValueError('its "id" is empty')
+    if identity in {".", ".."}:
+        raise ValueError(f'its "id" is {identity!r}, which no address can contain')
     if len(identity) > MAX_ID_CHARS:
         raise ValueError(f'its "id" has more than {MAX_ID_CHARS} characters')
     return identity

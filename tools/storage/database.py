@@ -15,6 +15,7 @@ from sqlalchemy.exc import TimeoutError as PoolExhausted
 
 from sleuth.tools.errors import StoreError, UsageError
 from sleuth.tools.optional_imports import extra
+from sleuth.tools.storage.disk_space import write_remedy
 
 _BUSY_MILLISECONDS = 30_000
 # SQLSTATE of a write to a read-only server, such as a standby during a failover; drivers raise an internal error.
@@ -89,7 +90,8 @@ def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
         reason = " ".join(str(cause).split())
         advice = "Check SLEUTH_DATABASE_URL."
         if engine.dialect.name == "sqlite":
-            advice = f"Check SLEUTH_HOME and its free space, or put a backup of {engine.url.database} in its place."
+            file = Path(str(engine.url.database))
+            advice = write_remedy(file.parent, f"Check SLEUTH_HOME, or put a backup of {file} in its place.")
         raise StoreError(f"The catalogue cannot be {'written' if write else 'read'}: {reason}. {advice}") from error
 
 

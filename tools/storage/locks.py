@@ -22,6 +22,7 @@ from filelock import AsyncReadWriteLock, BaseFileLock, FileLock, Timeout
 
 from sleuth.tools.errors import StoreBusy, StoreError
 from sleuth.tools.retry import retry
+from sleuth.tools.storage.disk_space import write_remedy
 from sleuth.tools.types import now
 
 LockMode = Literal["shared", "exclusive"]
@@ -148,7 +149,7 @@ async def _locked(folder: Path, mode: LockMode, command: str) -> AsyncIterator[N
         except (OSError, sqlite3.Error) as error:
             raise StoreError(
                 f"{folder.parent} cannot be written: {error}. "
-                "Free some space or choose another folder with SLEUTH_HOME or --out."
+                + write_remedy(folder.parent, "Choose another folder with SLEUTH_HOME or --out.")
             ) from error
         stack.push_async_callback(asyncio.to_thread, _remove_holder_file, card)
         yield
@@ -159,7 +160,8 @@ def _write_holder_file(folder: Path, mode: LockMode, command: str) -> BaseFileLo
     path = folder / f"{os.getpid()}-{uuid4().hex[:8]}.json"
     card = FileLock(path, thread_local=False)
     card.acquire()
-    path.write_text(json.dumps({"pid": os.getpid(), "command": command, "since": now(), "mode": mode}), "utf-8")
+    with suppress(OSError):  # on a full disk the lock works all the same, and searching and deleting need it
+        path.write_text(json.dumps({"pid": os.getpid(), "command": command, "since": now(), "mode": mode}), "utf-8")
     return card
 
 

@@ -1,6 +1,6 @@
 """`sleuth model`."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -110,7 +110,7 @@ async def serve(
             found = await server.serve(settings.home, options, report, foreground=foreground)
     is_other = "model_url" in settings.model_fields_set and found.url != settings.model_url
     hint = f"\nTo use it: export SLEUTH_MODEL_URL={found.url}" if is_other else ""
-    emit(found, as_json, _in_words(found) + hint)
+    emit(found, as_json, _in_words(found) + _differences(found.options, options) + hint)
 
 
 @model_app.command()
@@ -128,6 +128,14 @@ async def stop(as_json: JsonOption = False) -> None:
     with activity("Stopping the model server"):
         ended = await server.stop(Settings().home)
     emit({"ended": int(ended)}, as_json, "Stopped." if ended else "It was not running.")
+
+
+def _differences(running: ServeOptions | None, wanted: ServeOptions) -> str:
+    """Return a line with the options that a server which ran already does not have."""
+    if running is None or running == wanted:
+        return ""
+    values = [f"{name}={value}" for name, value in asdict(running).items() if value != getattr(wanted, name)]
+    return f"\nIt was already running, with {', '.join(values)}. To change that, first: sleuth model stop"
 
 
 def _in_words(found: server.ServerStatus) -> str:

@@ -115,7 +115,7 @@ def _source(path: str, server: ServerState, owner: str) -> str:
     return str(Path(path).relative_to(folder)) if Path(path).is_relative_to(folder) else path
 
 
-@router.get("/documents/{id:path}/original", response_class=FileResponse, responses=ORIGINAL)
+@router.get("/originals/{id:path}", response_class=FileResponse, responses=ORIGINAL)
 async def show_original(id: str, collection: CollectionDep) -> Response:
     """Return the file of a document, if a copy is kept: uploads by default, others with `--keep-originals`."""
     document, path = await collection.document(id), await collection.original(id)

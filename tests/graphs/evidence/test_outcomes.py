@@ -2,10 +2,13 @@
 
 import pytest
 from scenes import passage
+from scripted_model import ScriptedModel
 
+from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.graphs.core.answer import make_verdict
 from sleuth.graphs.evidence.citations import cite_sentence
-from sleuth.graphs.evidence.outcomes import make_note, stated_answer, with_sentence_ends
+from sleuth.graphs.evidence.outcomes import make_note, stated_answer, verdict_of_sentences, with_sentence_ends
+from sleuth.tools.storage.archive import MemoryArchive
 
 
 @pytest.mark.parametrize(
@@ -63,6 +66,16 @@ def test_answer_to_a_yes_or_no_question_is_that_word(question: str, answer: str,
 @pytest.mark.parametrize("question", ["", "Which song is it?", "Who did it?"])
 def test_answer_to_another_question_keeps_its_words(question: str) -> None:
     assert stated_answer("Yes, Sir", question) == "Yes, Sir"
+
+
+@pytest.mark.parametrize(("count", "ends"), [(1, None), (2, [4, 9]), (3, [4, 9, 16])])
+def test_verdict_names_the_ends_of_several_sentences(count: int, ends: list[int] | None) -> None:
+    mill = cite_sentence(passage("mill", "The mill is old."), 0)
+    model = ModelCaller(ScriptedModel(), MemoryArchive(), seed="")
+    sentences = [make_note("?", text, [mill]) for text in ("One.", "Two.", "Three.")]
+    verdict = verdict_of_sentences(model, sentences[:count], [])
+    assert verdict["text"] == "One. Two. Three."[: ends[-1] if ends else 4]
+    assert [each.get("sentence_ends") for each in verdict["citations"]] == [ends]
 
 
 def test_citations_name_the_sentences_that_they_support() -> None:

@@ -11,6 +11,7 @@ from scenes import Replying, Shelf, crp, example, finish, passage, sure
 
 from sleuth.agents.model import Request
 from sleuth.graphs.core.answer import Threshold
+from sleuth.graphs.core.context import Budget
 from sleuth.graphs.methods.crp_rag.graph import Settings
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.runs.service import RunService, Services
@@ -225,6 +226,16 @@ async def test_crp_rag_without_log_probabilities_compares_samples(others: list[s
     assert verdict["status"] == status
     assert case.prompts().count(VERIFY) == samples + 1
     assert f"no log-probabilities: knowledge suffices where most of {samples} samples agree" in case.state["warnings"]
+
+
+@pytest.mark.parametrize(("most", "verified"), [(11, 2), (12, 2 + 2 * 3)])
+async def test_crp_rag_compares_samples_if_the_budget_has_room_for_all_of_them(most: int, verified: int) -> None:
+    """Two steps, for each of which there are an expansion, a summary, an answer and three samples."""
+    paths = PathsModel([A], [B])
+    model = Replying(lambda request: "Ida Moll" if request.prompt == VERIFY else paths(request))
+    case = crp(model, [TOWER], Settings(shortcut=False, agreement_samples=3), budget=Budget(max_calls=most))
+    await case.run("?")
+    assert case.prompts().count(VERIFY) == verified
 
 
 def differing(other: str) -> Replying:

@@ -429,7 +429,9 @@ async def test_hybrid_rag_other_chunks_leave_the_collection_searched(values: Jso
     assert {shown for kind, shown in setting.shown() if kind == "text"} == {text, TOWER.text}
 
 
-@pytest.mark.parametrize(("replies", "text"), [(["1", "2", "2", "", "2"], "2"), (["3", "4", "3", "no", "no"], "3")])
+@pytest.mark.parametrize(
+    ("replies", "text"), [(["1", "2", "2", "", "2"], "2"), (["3", "4", "3", "no", "no"], "3"), (["5", "6"], "5")]
+)
 async def test_hybrid_rag_most_frequent_answer_counts(replies: list[str], text: str) -> None:
     left = iter(replies)
 
@@ -440,8 +442,9 @@ async def test_hybrid_rag_most_frequent_answer_counts(replies: list[str], text: 
         answer = next(left, "no")
         return "no" if answer == "no" else {"answer": answer, "citations": []}
 
-    setting = hybrid(values={"answers": 5, "retrieve": False}, model=Replying(reply_to))
+    setting = hybrid(values={"answers": len(replies), "retrieve": False}, model=Replying(reply_to))
     assert (await setting.run())["text"] == text
+    assert sum(request.role == "resolver" for request in setting.case.model.requests) >= len(replies)
     lost = sum(line.endswith("The vote continues without this sample.") for line in setting.warnings)
     assert bool(lost) == ("no" in replies)
     assert not any("summarized" in line for line in setting.warnings)

@@ -36,7 +36,7 @@ async def test_key_cannot_see_data_of_another_owner(serving: Serve) -> None:
             ("POST", f"/v1/runs/{thread}/fork", {"at": checkpoint}),
             ("DELETE", f"/v1/runs/{thread}", None),
             ("GET", "/v1/documents/light.md", None),
-            ("GET", "/v1/documents/light.md/original", None),
+            ("GET", "/v1/originals/light.md", None),
             ("DELETE", "/v1/documents/light.md", None),
             ("GET", f"/v1/passages/{passage.replace('#', '%23')}", None),
             ("GET", f"/v1/ingests/{ingest}", None),

@@ -1,6 +1,8 @@
 """Documents and their originals over HTTP: sent, listed, shown, found, replaced, deleted."""
 
+import json
 from pathlib import Path
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -26,6 +28,24 @@ async def test_uploaded_files_are_ingested_listed_and_found(client: httpx.AsyncC
     passage = (await client.get(f"/v1/passages/{hits[0]['passage'].replace('#', '%23')}")).json()
     assert passage["document"] == "light.md"
     assert passage["text"] == document["text"][passage["start"] : passage["end"]]
+
+
+async def test_document_of_any_id_is_shown_and_deleted(client: httpx.AsyncClient) -> None:
+    """Also of one that ends like another address."""
+    ids = ["a", "a/original", "original", "x/y.md/original", "a/passages", "/a", "a/", "../a", "a//b", "%2F", "?", "#"]
+    lines = [{"id": id, "text": f"The text of {id!r}."} for id in [*ids, "two\nlines"]]
+    await upload(client, {"c.jsonl": "\n".join(map(json.dumps, lines))})
+    assert {each["id"] for each in (await client.get("/v1/documents")).json()} == {*ids, "two lines"}
+    await client.delete("/v1/documents/a")
+    for id in [*ids[1:], "two lines"]:
+        path = f"/v1/documents/{quote(id, safe='')}"
+        assert (await client.get(path)).json()["id"] == id
+        assert (await client.delete(path)).status_code == 204, id
+        assert (await client.get(path)).status_code == 404
+    await upload(client, {"original": "One.", "x/y.md/original": "Two."})
+    originals = {each["source"]: each["id"] for each in (await client.get("/v1/documents")).json()}
+    for source, text in (("original", "One."), ("x/y.md/original", "Two.")):
+        assert (await client.get(f"/v1/originals/{quote(originals[source], safe='')}")).text == text
 
 
 @BOTH_STORES
@@ -90,7 +110,7 @@ async def test_documents_and_search_are_filtered(client: httpx.AsyncClient) -> N
     assert "No document matches" in nothing.text
 
 
-ORIGINAL = "/v1/documents/light.md/original"
+ORIGINAL = "/v1/originals/light.md"
 
 
 def copies(home: Path) -> list[Path]:
@@ -124,7 +144,7 @@ async def test_original_has_headers_that_run_nothing(
     client: httpx.AsyncClient, name: str, media_type: str, disposition: str
 ) -> None:
     await upload(client, {name: "<script>alert(1)</script>,<p>One</p>\nlight,tower\n"})
-    headers = (await client.get(f"/v1/documents/{name}/original")).headers
+    headers = (await client.get(f"/v1/originals/{name}")).headers
     assert headers["content-type"] == media_type
     assert headers["content-disposition"] == f'{disposition}; filename="{name}"'
     assert headers["x-content-type-options"] == "nosniff"

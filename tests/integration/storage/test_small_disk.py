@@ -10,17 +10,27 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from chat_scene import knowing
 from cli_process import Done
+from cli_process import sleuth as cli
 from four_hops import four_hops
+from full_disk import full_disk
 from hashing_embedder import HashingEmbedder
 from process import SLEUTH
 from scripted_backend import Scripted, proxying
+from serve_scene import FILES, QUESTION
+from small_collection import passage
 from test_ingest_store import corpus, line
 
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.collection.collection import Collection
+from sleuth.tools.errors import StoreBusy, StoreError
+from sleuth.tools.search.entity_graph.index import GraphIndex
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.settings import Settings
+from sleuth.tools.storage.disk_space import FULL_DISK
+from sleuth.tools.storage.locks import hold
+from sleuth.tools.text.names import PassageNames
 
 DOCUMENTS = 300
 MODES: tuple[Mode, ...] = ("keyword", "dense", "graph")
@@ -77,6 +87,63 @@ async def test_documents_are_ingested_once_there_is_disk_space(disk: Path, tmp_p
             hits = await library.search(Query(text=f"Title 7. {line(7)}", k=1, mode=mode))
             assert [hit.passage.id for hit in hits] == ["p7"]
         assert library.notes == []
+
+
+@pytest.mark.parametrize("mentions", [1, 200_000])  # the disk is full at the commit, and before it
+def test_entity_graph_reports_a_full_disk_and_can_be_used_again(tmp_path: Path, mentions: int) -> None:
+    names = [PassageNames({}, list(range(mentions)))]
+    index = GraphIndex(tmp_path / "graph.db", lambda passages: names[: len(passages)])
+    with full_disk(), pytest.raises(StoreError, match=r"graph.db cannot be written: (disk I/O|database or disk)"):
+        index.apply(upsert=[passage("a", "A", "Text.")], delete=[])
+    assert index.count() == 0
+    index.apply(upsert=[passage("a", "A", "Text.")], delete=[])
+    assert index.ids() == {"a"}
+    index.close()
+
+
+async def test_home_is_locked_without_disk_space(tmp_path: Path) -> None:
+    (tmp_path / "locks").mkdir()
+    with full_disk():
+        async with hold(tmp_path, "exclusive", command="sleuth docs delete"):
+            with pytest.raises(StoreBusy, match="in use by another process"):
+                async with hold(tmp_path, "shared", command="sleuth search"):
+                    pass
+    assert list((tmp_path / "locks").glob("*.json")) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("room", [0, 40_000, 160_000])
+async def test_documents_and_runs_can_be_deleted_on_a_full_disk(disk: Path, tmp_path: Path, room: int) -> None:
+    """Searching needs no space, and each failed deletion states the folders that make room for it."""
+    home, files = disk / "home", [corpus(tmp_path / "c.jsonl", DOCUMENTS), tmp_path / "light.md"]
+    files[1].write_text(FILES["light.md"], encoding="utf-8")
+    env = {"SLEUTH_HOME": str(home), "SLEUTH_EMBEDDER": "none"}
+    async with knowing() as proxy:
+        env["SLEUTH_MODEL_URL"] = proxy.url
+        ingest = await cli("ingest", "--keep-originals", *map(str, files), **env)
+        asked = await cli("ask", QUESTION, "--thread", "a", "--method", "plain-rag", **env)
+        assert (ingest.status, asked.status) == (0, 0), (ingest, asked)
+    with (disk / "ballast").open("wb") as filling:
+        os.posix_fallocate(filling.fileno(), 0, shutil.disk_usage(disk).free - room)
+    found = await cli("search", "Pellowrig", **env)
+    assert "light.md" in found.out or (room, found.status) == (0, 1), found
+    deletions = [("docs", "delete", "light.md"), ("runs", "delete", "a")]
+    first = [await cli(*command, **env) for command in deletions]
+    for done in first:
+        assert "Traceback" not in done.err, done.err
+        assert not done.status or str(home / "mentions") in done.err or FULL_DISK in done.err, done.err
+    assert any(done.status for done in first), first
+    for folder in ("keywords", "mentions"):
+        assert f"`{folder}`" in FULL_DISK
+        shutil.rmtree(home / folder)
+    for command in deletions:
+        await cli(*command, **env)
+    assert "light.md" not in (await cli("docs", "list", **env)).out
+    assert (await cli("runs", "list", "--json", **env)).json() == []
+    assert [path for path in (home / "originals").rglob("*") if path.is_file()] == []
+    assert list((home / "locks").glob("*.json")) == []
+    (disk / "ballast").unlink()
+    assert "p7" in (await cli("search", "Title 7", "--mode", "graph", **env)).out
 
 
 # Root may write everywhere, unless it gives that up.

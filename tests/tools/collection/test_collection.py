@@ -103,6 +103,14 @@ async def test_deleting_an_unknown_document_deletes_nothing(settings: Settings) 
         assert await library.count() == (1, 1)
 
 
+async def test_deletion_does_not_build_an_index(ferries: Collection) -> None:
+    await ferries.search(Query(text="pilot", mode="keyword"))
+    await ferries.delete(["ferry"])
+    indexed: list[tuple[str, int]] = []
+    await ferries.catch_up(on_indexed=lambda *each: indexed.append(each))
+    assert indexed == [("graph", 10)]
+
+
 async def test_keyword_search_works_without_an_embedder(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
     bare = settings.model_copy(update={"embedder": "none"})
     async with await Collection.open(bare) as library:

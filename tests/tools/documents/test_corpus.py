@@ -62,6 +62,7 @@ def test_written_forms_are_normalized(tmp_path: Path, name: str, written: bytes)
         ({"title": "t", "text": "x"}, 'no "id"'),
         ({"id": True, "text": "x"}, 'no "id"'),
         ({"id": " ", "text": "x"}, '"id" is empty'),
+        ({"id": "..", "text": "x"}, "\"id\" is '..', which no address can contain"),
         ({"id": "b", "title": "t"}, 'no "text"'),
         ({"id": "b", "text": " \n"}, 'no "text"'),
         ({"id": "b", "text": ["x"]}, 'no "text"'),

@@ -5,7 +5,8 @@ import pytest
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from sleuth.tools.errors import StoreError, UsageError
-from sleuth.tools.storage.database import catalogue_url, is_away, is_refused, open_engine
+from sleuth.tools.storage import disk_space
+from sleuth.tools.storage.database import catalogue_url, is_away, is_refused, open_engine, transaction
 
 
 @pytest.mark.parametrize("name", ["p%20q", "v?1", "a&b=c", "a b", "a#b", "Überweg", "a;b", "a@b:c"])
@@ -28,6 +29,17 @@ def test_other_databases_are_refused(url: str) -> None:
         catalogue_url(Path(), url)
     with pytest.raises(UsageError, match="SLEUTH_DATABASE_URL"):
         open_engine("postgresql+psycopg://host:port/db")
+
+
+def test_failed_write_on_a_full_disk_states_how_to_free_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = open_engine(catalogue_url(tmp_path, None))
+    for limit, remedy in (
+        (0, "put a backup of"),
+        (1 << 62, "delete the folders `keywords` and `mentions` in SLEUTH_HOME"),
+    ):
+        monkeypatch.setattr(disk_space, "_FULL", limit)
+        with pytest.raises(StoreError, match=remedy), transaction(engine, write=True) as connection:
+            connection.exec_driver_sql("INSERT INTO missing VALUES (1)")
 
 
 class _Reply(Exception):

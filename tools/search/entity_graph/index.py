@@ -172,10 +172,11 @@ class GraphIndex(Index):
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield self._db
+                self._db.execute("COMMIT")
             except BaseException:
-                self._db.execute("ROLLBACK")
+                if self._db.in_transaction:  # a full disk has ended it
+                    self._db.execute("ROLLBACK")
                 raise
-            self._db.execute("COMMIT")
 
 
 def _empty(db: sqlite3.Connection) -> None:

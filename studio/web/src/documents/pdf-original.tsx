@@ -34,7 +34,7 @@ export default function PdfOriginal({ document, location, quote, onProblem }: Pr
     const closing = new AbortController();
     let task: PDFDocumentLoadingTask | null = null;
     const open = async (): Promise<Opened | null> => {
-      const path = `documents/${encodeURIComponent(document)}/original`;
+      const path = `originals/${encodeURIComponent(document)}`;
       const data = await (await request(path, { signal: closing.signal })).arrayBuffer();
       if (closing.signal.aborted) return null;
       // The page's policy forbids compiling code.
