@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,14 @@ from sleuth.tools.optional_imports import extra
 from sleuth.tools.retry import retry
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.archive import SqlArchive
-from sleuth.tools.storage.database import catalogue_url, is_database_error, open_engine, sqlite_url
+from sleuth.tools.storage.database import (
+    advice_if_read_only,
+    catalogue_url,
+    is_database_error,
+    open_engine,
+    sqlite_url,
+    warn_of_loss,
+)
 from sleuth.tools.storage.locks import require_restored
 
 # The name that is locked while a store is opened; no run can have it.
@@ -59,6 +67,7 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
         event.listen(engine, "connect", lambda connection, _record: connection.execute(UNSYNCED))
     try:
         if engine.dialect.name == "sqlite":
+            await asyncio.to_thread(_warn_of_lost_runs, settings)
             locks: ThreadLocks = FileThreadLocks(runs_folder(settings) / "leases")
         else:
             locks = await asyncio.to_thread(PostgresThreadLocks, engine)
@@ -85,7 +94,7 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
 async def _exclusively(locks: ThreadLocks) -> AsyncIterator[None]:
     """Admit one process at a time: creating a new store fails if two of them do it simultaneously."""
     async with AsyncExitStack() as held:
-        with suppress(OSError):  # a folder in which no file can be created needs no lock
+        with suppress(StoreError):  # a folder in which no file can be created needs no lock
             await retry(
                 lambda: held.enter_async_context(locks.hold(_OPENING)),
                 lambda error: isinstance(error, ThreadBusy),
@@ -95,16 +104,22 @@ async def _exclusively(locks: ThreadLocks) -> AsyncIterator[None]:
         yield
 
 
+def _warn_of_lost_runs(settings: Settings) -> None:
+    """Log a warning if runs were locked that the store, which will be created, does not have."""
+    folder = runs_folder(settings)
+    warn_of_loss(folder / "runs.sqlite", islice(folder.glob("leases/*.lock"), 1, None))  # one is that of the opening
+
+
 def _unusable(engine: Engine, error: Exception) -> StoreError:
     """Return the message of the database, without SQLAlchemy's wrapping, and a remedy."""
     cause = getattr(error, "orig", None) or error
     reason, where = str(cause).strip().rstrip("."), engine.url.database
     if engine.dialect.name == "postgresql":
         where = engine.url.render_as_string()
-    return StoreError(
-        f"The runs in {where} cannot be read or written: {reason}. What was saved before is not lost; if a file is "
-        "damaged, put a backup in its place."
-    )
+    advice = "What was saved before is not lost; if a file is damaged, put a backup in its place."
+    if engine.dialect.name == "sqlite":
+        advice = advice_if_read_only(engine) or advice
+    return StoreError(f"The runs in {where} cannot be read or written: {reason}. {advice}")
 
 
 def runs_folder(settings: Settings) -> Path:

@@ -1,9 +1,11 @@
 """Database of the catalogue: a SQLite file or Postgres, with the guarantees that the catalogue needs."""
 
 import asyncio
+import logging
+import os
 import sqlite3
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -15,6 +17,8 @@ from sqlalchemy.exc import TimeoutError as PoolExhausted
 
 from sleuth.tools.errors import StoreError, UsageError
 from sleuth.tools.optional_imports import extra
+
+_log = logging.getLogger(__name__)
 
 _BUSY_MILLISECONDS = 30_000
 # SQLSTATE of a write to a read-only server, such as a standby during a failover; drivers raise an internal error.
@@ -71,7 +75,11 @@ def open_engine(url: str | URL) -> Engine:
     except (ArgumentError, ValueError) as error:
         raise UsageError(f"SLEUTH_DATABASE_URL is not a database URL: {error}") from error
     if engine.dialect.name == "sqlite":
+        file = _OpenedFile(Path(str(engine.url.database)))
+        event.listen(engine, "do_connect", file.check)
         event.listen(engine, "connect", _set_up_sqlite)
+        event.listen(engine, "connect", file.remember)
+        event.listen(engine, "begin", file.check)
         event.listen(engine, "begin", _begin_sqlite)
     else:
         event.listen(engine, "begin", _begin_postgres)
@@ -90,7 +98,46 @@ def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
         advice = "Check SLEUTH_DATABASE_URL."
         if engine.dialect.name == "sqlite":
             advice = f"Check SLEUTH_HOME and its free space, or put a backup of {engine.url.database} in its place."
+            advice = advice_if_read_only(engine) or advice
         raise StoreError(f"The catalogue cannot be {'written' if write else 'read'}: {reason}. {advice}") from error
+
+
+class _OpenedFile:
+    """A SQLite file in use. SQLite would write to one that was deleted, and create an empty one in its place."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._inode: int | None = None
+
+    def remember(self, *_event: object) -> None:
+        """Remember the file that the first connection has opened."""
+        self._inode = self._inode or self._file.stat().st_ino
+
+    def check(self, *_event: object) -> None:
+        """Raise StoreError if the file is not the one that was opened."""
+        if self._inode and self._inode != (self._file.stat().st_ino if self._file.exists() else None):
+            raise StoreError(
+                f"{self._file} was deleted or replaced while it was in use. Stop all sleuth commands and servers, "
+                "restore a backup with `sleuth restore`, and start them again."
+            ) from sqlite3.OperationalError("the database is another file")  # until then it is away
+
+
+def warn_of_loss(file: Path, trace: Iterable[Path]) -> None:
+    """Log a warning if a database will be created empty although others of its files, the `trace`, are present."""
+    if not (file.exists() and file.stat().st_size) and any(trace):
+        _log.warning(
+            "%s is missing or empty, and a new one is created. If it was deleted by mistake, restore a backup with "
+            "`sleuth restore`.",
+            file,
+        )
+
+
+def advice_if_read_only(engine: Engine) -> str:
+    """Return what to do about a SQLite file in a folder that cannot be written; empty if it can be, or is missing."""
+    folder = Path(str(engine.url.database)).parent
+    if folder.exists() and not os.access(folder, os.W_OK):
+        return f"{folder} is read-only: SLEUTH_HOME must be a folder that can be written."
+    return ""
 
 
 def make_tables(engine: Engine, metadata: MetaData) -> None:
