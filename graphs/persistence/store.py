@@ -25,6 +25,7 @@ from sleuth.tools.storage.archive import SqlArchive
 from sleuth.tools.storage.database import (
     advice_if_read_only,
     catalogue_url,
+    database_address,
     is_database_error,
     open_engine,
     sqlite_url,
@@ -115,7 +116,7 @@ def _unusable(engine: Engine, error: Exception) -> StoreError:
     cause = getattr(error, "orig", None) or error
     reason, where = str(cause).strip().rstrip("."), engine.url.database
     if engine.dialect.name == "postgresql":
-        where = engine.url.render_as_string()
+        where = database_address(engine.url)
     advice = "What was saved before is not lost; if a file is damaged, put a backup in its place."
     if engine.dialect.name == "sqlite":
         advice = advice_if_read_only(engine) or advice
@@ -144,7 +145,8 @@ async def _saver(settings: Settings, engine: Engine, locks: ThreadLocks) -> Asyn
 
             from sleuth.graphs.persistence.postgres_checkpoints import PostgresCheckpoints
 
-        url = str(runs_url(settings)).replace("+psycopg", "", 1)
+        # As SQLAlchemy has parsed it: psycopg understands some passwords otherwise, and its error shows them.
+        url = engine.url.set(drivername="postgresql").render_as_string(hide_password=False).replace(" ", "%20")
         arguments = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
         pool: AsyncConnectionPool[Any] = AsyncConnectionPool(
             url,

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -63,17 +63,34 @@ def catalogue_url(home: Path, database_url: str | None) -> str | URL:
     scheme, divider, rest = database_url.partition("://")
     if not divider or scheme.partition("+")[0] not in ("postgresql", "postgres"):
         raise UsageError("SLEUTH_DATABASE_URL must start with postgresql:// (without it, SQLite is used).")
-    return f"postgresql+psycopg://{rest}"
+    url = f"postgresql+psycopg://{rest}"
+    _parsed(url)
+    return url
+
+
+def database_address(database_url: str | URL) -> str:
+    """Return scheme, host, port and database of a URL; its name, password and options may be secret."""
+    url = _parsed(database_url)
+    return URL.create(url.drivername, host=url.host, port=url.port, database=url.database).render_as_string()
+
+
+def _parsed(url: str | URL) -> URL:
+    """Return a URL in its parts; no error contains a part of it, which may be of a password."""
+    with suppress(ArgumentError, ValueError):
+        parsed = make_url(url)
+        if "@" not in (parsed.host or ""):
+            return parsed
+    raise UsageError(
+        "SLEUTH_DATABASE_URL is not a database URL. Write postgresql://NAME:PASSWORD@HOST:PORT/DATABASE, with %40 for "
+        "an @ in the name or the password."
+    )
 
 
 def open_engine(url: str | URL) -> Engine:
     """Return an engine that serializes write transactions, so that journal numbers become visible in order."""
-    try:
-        with extra("postgres", "Postgres"):
-            made = make_url(url)
-            engine = create_engine(made, **({} if made.drivername == "sqlite" else {"pool_pre_ping": True}))
-    except (ArgumentError, ValueError) as error:
-        raise UsageError(f"SLEUTH_DATABASE_URL is not a database URL: {error}") from error
+    made = _parsed(url)
+    with extra("postgres", "Postgres"):
+        engine = create_engine(made, **({} if made.drivername == "sqlite" else {"pool_pre_ping": True}))
     if engine.dialect.name == "sqlite":
         file = _OpenedFile(Path(str(engine.url.database)))
         event.listen(engine, "do_connect", file.check)
