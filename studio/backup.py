@@ -158,10 +158,14 @@ def _copy_database(source: Path, target: Path) -> None:
         ):
             old.backup(new)
             (result,) = new.execute("PRAGMA quick_check(1)").fetchone()
+            problem = "" if result == "ok" else " ".join(result.split())
     except sqlite3.Error as error:
-        raise StoreDamaged(f"{source} cannot be copied: {error}.") from error
-    if result != "ok":
-        raise StoreDamaged(f"{source} is damaged ({result}), so no backup of it was written.")
+        problem = str(error)
+    if problem:
+        advice = "Restore an earlier backup with `sleuth restore`."
+        if source.parent.name == CHROMA:
+            advice = f"Its vectors are derived from the documents: stop `sleuth serve`, and delete {source.parent}."
+        raise StoreDamaged(f"{source} is damaged ({problem}), so no backup was written. {advice}")
 
 
 def _numbers(database: Path, queries: dict[str, str]) -> dict[str, int]:

@@ -262,8 +262,9 @@ class Settings(BaseSettings):
         """Return the settings as JSON values; keys are masked, and of the database only its address is named."""
         values = self.model_dump(mode="json")
         if self.database_url is not None:
-            parts = urlsplit(self.database_url)
-            values["database_url"] = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+            from sleuth.tools.storage.database import database_address
+
+            values["database_url"] = database_address(self.database_url)
         return values
 
     @classmethod

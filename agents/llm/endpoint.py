@@ -169,7 +169,11 @@ async def _read_json(response: httpx2.Response) -> object:
 
 
 def _json_or_text(response: httpx2.Response) -> object:
+    """Return the body; a server may quote the key of the request in its error, which becomes part of messages."""
+    text, key = response.text, response.request.headers.get("authorization", "").removeprefix("Bearer ")
+    if key and response.is_error:
+        text = text.replace(key, "***")
     try:
-        return json.loads(response.content)
+        return json.loads(text)
     except (ValueError, RecursionError):
-        return response.text
+        return text

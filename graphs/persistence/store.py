@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,15 @@ from sleuth.tools.optional_imports import extra
 from sleuth.tools.retry import retry
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.archive import SqlArchive
-from sleuth.tools.storage.database import catalogue_url, is_database_error, open_engine, sqlite_url
+from sleuth.tools.storage.database import (
+    advice_if_read_only,
+    catalogue_url,
+    database_address,
+    is_database_error,
+    open_engine,
+    sqlite_url,
+    warn_of_loss,
+)
 from sleuth.tools.storage.disk_space import write_remedy
 from sleuth.tools.storage.locks import require_restored
 
@@ -60,6 +69,7 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
         event.listen(engine, "connect", lambda connection, _record: connection.execute(UNSYNCED))
     try:
         if engine.dialect.name == "sqlite":
+            await asyncio.to_thread(_warn_of_lost_runs, settings)
             locks: ThreadLocks = FileThreadLocks(runs_folder(settings) / "leases")
         else:
             locks = await asyncio.to_thread(PostgresThreadLocks, engine)
@@ -86,7 +96,7 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
 async def _exclusively(locks: ThreadLocks) -> AsyncIterator[None]:
     """Admit one process at a time: creating a new store fails if two of them do it simultaneously."""
     async with AsyncExitStack() as held:
-        with suppress(OSError):  # a folder in which no file can be created needs no lock
+        with suppress(StoreError):  # a folder in which no file can be created needs no lock
             await retry(
                 lambda: held.enter_async_context(locks.hold(_OPENING)),
                 lambda error: isinstance(error, ThreadBusy),
@@ -96,15 +106,21 @@ async def _exclusively(locks: ThreadLocks) -> AsyncIterator[None]:
         yield
 
 
+def _warn_of_lost_runs(settings: Settings) -> None:
+    """Log a warning if runs were locked that the store, which will be created, does not have."""
+    folder = runs_folder(settings)
+    warn_of_loss(folder / "runs.sqlite", islice(folder.glob("leases/*.lock"), 1, None))  # one is that of the opening
+
+
 def _unusable(engine: Engine, error: Exception) -> StoreError:
     """Return the message of the database, without SQLAlchemy's wrapping, and a remedy."""
     cause = getattr(error, "orig", None) or error
     reason, where = str(cause).strip().rstrip("."), str(engine.url.database)
     remedy = "If a file is damaged, put a backup in its place."
     if engine.dialect.name == "postgresql":
-        where = engine.url.render_as_string()
+        where = database_address(engine.url)
     else:
-        remedy = write_remedy(Path(where).parent, remedy)
+        remedy = advice_if_read_only(engine) or write_remedy(Path(where).parent, remedy)
     return StoreError(
         f"The runs in {where} cannot be read or written: {reason}. What was saved before is not lost. {remedy}"
     )
@@ -132,7 +148,8 @@ async def _saver(settings: Settings, engine: Engine, locks: ThreadLocks) -> Asyn
 
             from sleuth.graphs.persistence.postgres_checkpoints import PostgresCheckpoints
 
-        url = str(runs_url(settings)).replace("+psycopg", "", 1)
+        # As SQLAlchemy has parsed it: psycopg understands some passwords otherwise, and its error shows them.
+        url = engine.url.set(drivername="postgresql").render_as_string(hide_password=False).replace(" ", "%20")
         arguments = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
         pool: AsyncConnectionPool[Any] = AsyncConnectionPool(
             url,

@@ -23,7 +23,7 @@ from sqlalchemy import Column, Connection, MetaData, String, Table, Text, delete
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
-from sleuth.tools.errors import ThreadBusy
+from sleuth.tools.errors import StoreError, ThreadBusy
 from sleuth.tools.storage.database import make_tables
 from sleuth.tools.storage.locks import is_stale
 
@@ -91,7 +91,12 @@ class ThreadLocks(ABC):
 
     @asynccontextmanager
     async def hold(self, id: str) -> AsyncIterator[None]:
-        """Hold the lock on a thread while it runs; raise ThreadBusy if somebody else holds it."""
+        """Hold the lock on a thread while it runs.
+
+        Raises:
+            ThreadBusy: somebody else holds it.
+            StoreError: the folder of the locks cannot be written.
+        """
         held = ExitStack()
         try:
             await self._call(lambda: self._take(id, held))
@@ -136,18 +141,23 @@ class FileThreadLocks(ThreadLocks):
         return self._folder / f"{sha256(id.encode()).hexdigest()[:32]}.lock"
 
     def _take(self, id: str, held: ExitStack) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
         file = self._file(id)
         lock = FileLock(file, timeout=_EXAMINATION_SECONDS, thread_local=False)
         try:
+            self._folder.mkdir(parents=True, exist_ok=True)
             lock.acquire()
+            held.callback(lock.release)
+            file.write_text(f"process {os.getpid()} on {socket.gethostname()}")
         except Timeout:
             holder = "another process"
             with suppress(OSError):  # the file may be gone by now
                 holder = file.read_text() or holder
             raise _busy(id, holder) from None
-        held.callback(lock.release)
-        file.write_text(f"process {os.getpid()} on {socket.gethostname()}")
+        except OSError as error:
+            raise StoreError(
+                f"Thread {id} cannot be locked: {error}. Check that {self._folder.parent} can be written, and its "
+                "free space."
+            ) from error
 
     def _held_of(self, ids: Collection[str]) -> set[str]:
         return {id for id in ids if (file := self._file(id)).exists() and not is_stale(file)}

@@ -1,5 +1,6 @@
 """The `sleuth` command: results to standard output, everything live to standard error."""
 
+import logging
 import sys
 from collections.abc import Callable, Coroutine
 from functools import wraps
@@ -138,6 +139,8 @@ def main() -> None:
 
 def run_cli(command: Callable[[], object]) -> None:
     """Run a command; print errors that a user can fix as a message, without a traceback."""
+    assert logging.lastResort
+    logging.lastResort.setFormatter(_Printable())
     try:
         command()
     except SleuthError as error:
@@ -149,6 +152,15 @@ def run_cli(command: Callable[[], object]) -> None:
         _exit_with(message, 2 if isinstance(error, ValueError) else 1)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+
+
+class _Printable(logging.Formatter):
+    """Formatter of warnings: a name of a file in them does not control the terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        from sleuth.studio.console.output import printable
+
+        return printable(super().format(record))
 
 
 def _explanation(error: ModuleNotFoundError | ValueError) -> str | None:

@@ -31,6 +31,8 @@ _BIDI = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _CONTROLS = [code for code in (*range(32), *range(127, 160), *_BIDI) if chr(code) not in "\t\n"]
 _REMOVED = dict.fromkeys(_CONTROLS)
 _ESCAPED = {code: f"\\u{code:04x}" for code in _CONTROLS}
+_ESCAPED_LINE = _ESCAPED | {ord(each): f"\\u{ord(each):04x}" for each in "\t\n\u2028\u2029"}
+"""With what ends a line, for some programs also in JSON."""
 _GAP, _LEAST_FOLDED = 2, 20
 """Spaces between columns, and the characters that a folded column keeps on a narrow terminal."""
 
@@ -65,6 +67,11 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 def printable(text: str) -> str:
     """Remove control and bidirectional characters: text from documents and models must not control the terminal."""
     return text if text.isprintable() else text.translate(_REMOVED)
+
+
+def escaped(line: str) -> str:
+    r"""Return a line with control and bidirectional characters as \uXXXX, as JSON writes them: it stays one line."""
+    return line if line.isprintable() else line.translate(_ESCAPED_LINE)
 
 
 class _Screen(Console):

@@ -33,7 +33,7 @@ from sleuth.tools.search.vectors.embedder import LocalEmbedder, make_embedder
 from sleuth.tools.search.vectors.index import embedder_changed
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue, Entry, Listed, Stored
-from sleuth.tools.storage.database import catalogue_url, in_thread
+from sleuth.tools.storage.database import catalogue_url, in_thread, warn_of_loss
 from sleuth.tools.storage.filters import parse_filter
 from sleuth.tools.storage.locks import require_restored
 from sleuth.tools.types import Hit
@@ -121,6 +121,8 @@ class Collection:
         if not settings.example_questions:
             _log.warning("SLEUTH_EXAMPLE_QUESTIONS has no effect: the server no longer writes example questions.")
         url = catalogue_url(settings.home, settings.database_url)
+        if settings.database_url is None:
+            warn_of_loss(settings.home / "catalogue.db", settings.home.glob("keywords/*"))
         catalogue = Catalogue(url, owner=settings.owner, collection=settings.collection)
         built_with = catalogue.embedder()
         if check_embedder and built_with is not None and embedder.name not in (built_with, NONE):

@@ -1,10 +1,12 @@
 """Database of the catalogue: a SQLite file or Postgres, with the guarantees that the catalogue needs."""
 
 import asyncio
+import logging
+import os
 import sqlite3
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -16,6 +18,8 @@ from sqlalchemy.exc import TimeoutError as PoolExhausted
 from sleuth.tools.errors import StoreError, UsageError
 from sleuth.tools.optional_imports import extra
 from sleuth.tools.storage.disk_space import write_remedy
+
+_log = logging.getLogger(__name__)
 
 _BUSY_MILLISECONDS = 30_000
 # SQLSTATE of a write to a read-only server, such as a standby during a failover; drivers raise an internal error.
@@ -60,19 +64,40 @@ def catalogue_url(home: Path, database_url: str | None) -> str | URL:
     scheme, divider, rest = database_url.partition("://")
     if not divider or scheme.partition("+")[0] not in ("postgresql", "postgres"):
         raise UsageError("SLEUTH_DATABASE_URL must start with postgresql:// (without it, SQLite is used).")
-    return f"postgresql+psycopg://{rest}"
+    url = f"postgresql+psycopg://{rest}"
+    _parsed(url)
+    return url
+
+
+def database_address(database_url: str | URL) -> str:
+    """Return scheme, host, port and database of a URL; its name, password and options may be secret."""
+    url = _parsed(database_url)
+    return URL.create(url.drivername, host=url.host, port=url.port, database=url.database).render_as_string()
+
+
+def _parsed(url: str | URL) -> URL:
+    """Return a URL in its parts; no error contains a part of it, which may be of a password."""
+    with suppress(ArgumentError, ValueError):
+        parsed = make_url(url)
+        if "@" not in (parsed.host or ""):
+            return parsed
+    raise UsageError(
+        "SLEUTH_DATABASE_URL is not a database URL. Write postgresql://NAME:PASSWORD@HOST:PORT/DATABASE, with %40 for "
+        "an @ in the name or the password."
+    )
 
 
 def open_engine(url: str | URL) -> Engine:
     """Return an engine that serializes write transactions, so that journal numbers become visible in order."""
-    try:
-        with extra("postgres", "Postgres"):
-            made = make_url(url)
-            engine = create_engine(made, **({} if made.drivername == "sqlite" else {"pool_pre_ping": True}))
-    except (ArgumentError, ValueError) as error:
-        raise UsageError(f"SLEUTH_DATABASE_URL is not a database URL: {error}") from error
+    made = _parsed(url)
+    with extra("postgres", "Postgres"):
+        engine = create_engine(made, **({} if made.drivername == "sqlite" else {"pool_pre_ping": True}))
     if engine.dialect.name == "sqlite":
+        file = _OpenedFile(Path(str(engine.url.database)))
+        event.listen(engine, "do_connect", file.check)
         event.listen(engine, "connect", _set_up_sqlite)
+        event.listen(engine, "connect", file.remember)
+        event.listen(engine, "begin", file.check)
         event.listen(engine, "begin", _begin_sqlite)
     else:
         event.listen(engine, "begin", _begin_postgres)
@@ -91,8 +116,47 @@ def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
         advice = "Check SLEUTH_DATABASE_URL."
         if engine.dialect.name == "sqlite":
             file = Path(str(engine.url.database))
-            advice = write_remedy(file.parent, f"Check SLEUTH_HOME, or put a backup of {file} in its place.")
+            advice = f"Check SLEUTH_HOME, or put a backup of {file} in its place."
+            advice = advice_if_read_only(engine) or write_remedy(file.parent, advice)
         raise StoreError(f"The catalogue cannot be {'written' if write else 'read'}: {reason}. {advice}") from error
+
+
+class _OpenedFile:
+    """A SQLite file in use. SQLite would write to one that was deleted, and create an empty one in its place."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._inode: int | None = None
+
+    def remember(self, *_event: object) -> None:
+        """Remember the file that the first connection has opened."""
+        self._inode = self._inode or self._file.stat().st_ino
+
+    def check(self, *_event: object) -> None:
+        """Raise StoreError if the file is not the one that was opened."""
+        if self._inode and self._inode != (self._file.stat().st_ino if self._file.exists() else None):
+            raise StoreError(
+                f"{self._file} was deleted or replaced while it was in use. Stop all sleuth commands and servers, "
+                "restore a backup with `sleuth restore`, and start them again."
+            ) from sqlite3.OperationalError("the database is another file")  # until then it is away
+
+
+def warn_of_loss(file: Path, trace: Iterable[Path]) -> None:
+    """Log a warning if a database will be created empty although others of its files, the `trace`, are present."""
+    if not (file.exists() and file.stat().st_size) and any(trace):
+        _log.warning(
+            "%s is missing or empty, and a new one is created. If it was deleted by mistake, restore a backup with "
+            "`sleuth restore`.",
+            file,
+        )
+
+
+def advice_if_read_only(engine: Engine) -> str:
+    """Return what to do about a SQLite file in a folder that cannot be written; empty if it can be, or is missing."""
+    folder = Path(str(engine.url.database)).parent
+    if folder.exists() and not os.access(folder, os.W_OK):
+        return f"{folder} is read-only: SLEUTH_HOME must be a folder that can be written."
+    return ""
 
 
 def make_tables(engine: Engine, metadata: MetaData) -> None:

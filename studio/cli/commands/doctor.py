@@ -28,7 +28,7 @@ from sleuth.tools.search.vectors import NONE
 from sleuth.tools.search.vectors.embedder import find_packaged, is_default
 from sleuth.tools.settings import Settings, client_options, is_loopback, tracing_variables
 from sleuth.tools.sources.knowledge_graph.backends import is_url, open_graph
-from sleuth.tools.storage.database import catalogue_url, open_engine
+from sleuth.tools.storage.database import catalogue_url, open_engine, transaction
 from sleuth.tools.storage.schema import SCHEMA_VERSION, documents, meta
 from sleuth.tools.tracing.exporter import endpoint, open_tracer
 
@@ -243,7 +243,7 @@ def _catalogue(settings: Settings) -> str:
     with ExitStack() as stack:
         engine = open_engine(url)
         stack.callback(engine.dispose)
-        connection = stack.enter_context(engine.connect())
+        connection = stack.enter_context(transaction(engine))
         if not inspect(connection).has_table(meta.name):
             return EMPTY
         found = int(connection.scalar(select(meta.c.value).where(meta.c.key == "schema_version")) or 0)

@@ -9,6 +9,8 @@ from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any, Literal
 
+from sleuth.studio.console.output import escaped
+
 LogFormat = Literal["json", "text"]
 
 _fields: ContextVar[Mapping[str, Any]] = ContextVar("sleuth_log_fields", default=MappingProxyType({}))
@@ -38,10 +40,12 @@ class Lines(logging.Formatter):
         traceback = self.formatException(record.exc_info) if record.exc_info else ""
         if self._format == "text":
             fields = "".join(f" {name}={value}" for name, value in about.items())
-            line = f"{at} {record.levelname} {record.name}: {record.getMessage()}{fields}"
-            return f"{line}\n{traceback}" if traceback else line
+            line = escaped(f"{at} {record.levelname} {record.name}: {record.getMessage()}{fields}")
+            # Indented: no text of an exception begins a line.
+            return "\n  ".join([line, *map(escaped, traceback.splitlines())])
         values = {"at": at, "level": record.levelname.lower(), "logger": record.name, "message": record.getMessage()}
-        return json.dumps({**values, **about, **({"traceback": traceback} if traceback else {})}, ensure_ascii=False)
+        values |= {**about, **({"traceback": traceback} if traceback else {})}
+        return escaped(json.dumps(values, ensure_ascii=False))
 
 
 def configure_logging(format: LogFormat, *, verbose: bool = True) -> None:

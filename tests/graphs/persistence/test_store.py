@@ -66,3 +66,31 @@ async def test_other_errors_are_raised_unchanged(settings: Settings) -> None:
             _ = 1 / 0
     assert not is_away(raised.value)
     assert not is_database_error(raised.value)
+
+
+async def test_missing_runs_of_a_used_home_are_reported(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(2):
+        async with open_store(settings) as store, store.locks.hold("a run"):
+            pass
+    assert caplog.messages == []
+    (settings.home / "runs.sqlite").write_bytes(b"")
+    async with open_store(settings):
+        pass
+    assert "runs.sqlite is missing or empty" in caplog.text
+    assert "`sleuth restore`" in caplog.text
+
+
+async def test_read_only_home_is_named(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(StoreError, match="SLEUTH_HOME must be a folder that can be written"):
+        async with open_store(settings):
+            raise sqlite3.OperationalError("attempt to write a readonly database")
+
+
+@pytest.mark.parametrize("name", ["u:hunter2", "u"])
+async def test_message_about_a_server_has_no_password(settings: Settings, name: str) -> None:
+    url = f"postgresql://{name}@127.0.0.1:9/x?password=hunter2"
+    with pytest.raises(StoreError, match=r"postgresql\+psycopg://127\.0\.0\.1:9/x cannot be") as raised:
+        async with open_store(settings.model_copy(update={"database_url": url})):
+            pytest.fail("it was opened")
+    assert "hunter2" not in str(raised.value)

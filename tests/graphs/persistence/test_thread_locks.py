@@ -9,7 +9,7 @@ from blockbuster import blockbuster_ctx
 from filelock import FileLock
 
 from sleuth.graphs.persistence.thread_locks import FileThreadLocks
-from sleuth.tools.errors import ThreadBusy
+from sleuth.tools.errors import StoreError, ThreadBusy
 
 HOLD = """
 import asyncio, sys
@@ -93,3 +93,10 @@ async def test_hold_waits_while_a_lock_is_only_examined(locks: FileThreadLocks, 
         taking = asyncio.create_task(take())
         await asyncio.sleep(0.05)
     await taking
+
+
+async def test_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "leases").write_text("a file")
+    with pytest.raises(StoreError, match=f"Thread monday cannot be locked: .*{tmp_path} can be written"):
+        async with FileThreadLocks(tmp_path / "leases").hold("monday"):
+            pytest.fail("it is held")

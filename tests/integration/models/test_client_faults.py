@@ -431,3 +431,12 @@ async def test_stream_without_usage_or_content_type_is_read(tmp_path: Path) -> N
     async with connected(Odd(), tmp_path) as model:
         reply = await model.call(request(listener=recorder))
     assert (reply["text"], recorder.texts, reply["warnings"]) == ("fine", ["fine"], [ESTIMATED])
+
+
+async def test_key_that_a_server_quotes_is_in_no_message(tmp_path: Path) -> None:
+    server = ModelServer()
+    server.script.append(status(402, "The key sk-hunter2 has no credit"))
+    async with connected(server, tmp_path, model_key="sk-hunter2") as model:
+        with pytest.raises(ModelError, match=r"The key \*\*\* has no credit") as raised:
+            await model.call(request())
+    assert "hunter2" not in str(raised.value)

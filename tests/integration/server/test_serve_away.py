@@ -2,17 +2,20 @@
 
 import asyncio
 import logging
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
 import pytest
 from full_disk import full_disk
 from postgres_fixture import PostgresServer
-from serve_scene import Oracle, Serve, begin, begin_held, events_in, told, upload
+from serve_scene import QUESTION, Oracle, Serve, begin, begin_held, events_in, told, upload
 
 SECONDS = 3.0
 """For which it is away."""
+ASKED = {"question": QUESTION, "method": "plain-rag"}
 
 
 @pytest.mark.nightly
@@ -80,3 +83,29 @@ def logged(words: str) -> Iterator[asyncio.Event]:
         yield heard
     finally:
         logging.getLogger("sleuth").removeHandler(handler)
+
+
+@pytest.mark.parametrize(("name", "route"), [("runs.sqlite", "/v1/runs"), ("catalogue.db", "/v1/documents")])
+async def test_deleted_database_is_reported(client: httpx.AsyncClient, tmp_path: Path, name: str, route: str) -> None:
+    await upload(client)
+    thread = await begin(client)
+    assert (await told(client, thread))[-1][1] == "answer"
+    await asyncio.to_thread(lambda: [file.unlink() for file in (tmp_path / "home").glob(f"{name}*")])
+    replies = await asyncio.gather(*(client.get(route) for _ in range(20)), client.post("/v1/runs", json=ASKED))
+    assert {reply.status_code for reply in replies} == {503}
+    assert all("was deleted or replaced" in reply.json()["error"]["message"] for reply in replies)
+    assert not (tmp_path / "home" / name).exists()
+
+
+@pytest.mark.parametrize("request_", ["POST /v1/runs", "POST /v1/runs/{}/resume", "DELETE /v1/runs/{}"])
+async def test_locks_that_cannot_be_written_are_reported(
+    client: httpx.AsyncClient, tmp_path: Path, request_: str
+) -> None:
+    await upload(client)
+    thread = await begin(client)
+    await told(client, thread)
+    await asyncio.to_thread(shutil.rmtree, tmp_path / "home" / "leases")
+    (tmp_path / "home" / "leases").write_text("a file")
+    verb, path = request_.format(thread).split()
+    refused = await client.request(verb, path, json=ASKED if path == "/v1/runs" else None)
+    assert (refused.status_code, "cannot be locked" in refused.text) == (503, True), refused.text

@@ -22,11 +22,11 @@ from stored_runs import finished, interrupt, open_runs, services
 from sleuth.graphs.ingestion.pipeline import ingest_into
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.service import RunService
-from sleuth.studio.backup import back_up, restore, verify
+from sleuth.studio.backup import CHROMA_DATABASE, back_up, restore, verify
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.collection import Collection, index_set
 from sleuth.tools.collection.index_set import hold_indexes
-from sleuth.tools.errors import StoreBusy, StoreError, UsageError
+from sleuth.tools.errors import StoreBusy, StoreDamaged, StoreError, UsageError
 from sleuth.tools.search import Query
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.locks import hold
@@ -328,3 +328,18 @@ def test_backup_is_private_and_has_no_secret(here: Settings, file: Path) -> None
         assert all(SECRET.encode() not in archive.read(name) for name in archive.namelist())
     with closing(sqlite3.connect(here.home / "catalogue.db")) as connection:
         connection.execute("PRAGMA user_version")  # the original is still in use
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"), [("catalogue.db", "earlier backup"), (CHROMA_DATABASE, "delete .*/chroma")]
+)
+@pytest.mark.parametrize("cut", [0.5, 1])
+async def test_damaged_database_is_named_with_what_to_do(
+    here: Settings, tmp_path: Path, name: str, advice: str, cut: float
+) -> None:
+    damaged, whole = here.home / name, await asyncio.to_thread((here.home / name).read_bytes)
+    middle = len(whole) // 8192 * 4096
+    damaged.write_bytes((whole[:middle] + b"\xff" * 4096 + whole[middle + 4096 :])[: round(len(whole) * cut)])
+    with pytest.raises(StoreDamaged, match=rf"^.*{name} is damaged \(.+\), so no backup was written\. .*{advice}.*$"):
+        await back_up(here, tmp_path / "none.zip")
+    assert not (tmp_path / "none.zip").exists()

@@ -1,3 +1,4 @@
+import re
 import sqlite3
 from pathlib import Path
 
@@ -5,8 +6,16 @@ import pytest
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from sleuth.tools.errors import StoreError, UsageError
+from sleuth.tools.settings import Settings
 from sleuth.tools.storage import disk_space
-from sleuth.tools.storage.database import catalogue_url, is_away, is_refused, open_engine, transaction
+from sleuth.tools.storage.database import (
+    catalogue_url,
+    database_address,
+    is_away,
+    is_refused,
+    open_engine,
+    transaction,
+)
 
 
 @pytest.mark.parametrize("name", ["p%20q", "v?1", "a&b=c", "a b", "a#b", "Überweg", "a;b", "a@b:c"])
@@ -65,3 +74,34 @@ def test_refused_values_are_no_outage(kind: type[DBAPIError], state: str | None,
     assert (is_refused(error), is_away(error)) == (refused, not refused)
     error.__cause__ = IntegrityError("INSERT", None, sqlite3.IntegrityError("UNIQUE constraint failed"))
     assert (is_refused(error), is_away(error)) == (True, False)
+
+
+@pytest.mark.parametrize("url", ["postgresql://u:one@two@h/x", "postgresql://u:one@h:two@h/x", "postgresql://h:two/x"])
+def test_url_that_cannot_be_parsed_is_not_quoted(url: str) -> None:
+    with pytest.raises(UsageError, match="%40") as raised:
+        catalogue_url(Path(), url)
+    assert not re.search("one|two", str(raised.value))
+
+
+@pytest.mark.parametrize("password", ["p/w", "p#w", "p?w", "p:w"])
+def test_address_of_a_database_has_no_password(password: str) -> None:
+    url = f"postgresql://u:{password}@h:5/x?sslpassword=w"
+    assert database_address(url) == "postgresql://h:5/x"
+    assert Settings(database_url=url).without_secrets()["database_url"] == "postgresql://h:5/x"
+
+
+def test_deleted_file_is_neither_written_nor_created(tmp_path: Path) -> None:
+    file = tmp_path / "catalogue.db"
+    engine = open_engine(catalogue_url(tmp_path, None))
+    with transaction(engine, write=True) as connection:
+        connection.exec_driver_sql("CREATE TABLE kept (word TEXT)")
+    file.unlink()
+    with transaction(open_engine(catalogue_url(tmp_path, None))):  # another process creates one
+        pass
+    for change in (lambda: None, file.unlink, engine.dispose):
+        change()
+        problem = pytest.raises(StoreError, match=r"catalogue\.db was deleted or replaced.*sleuth restore")
+        with problem as raised, transaction(engine):
+            pytest.fail("it is used")
+        assert is_away(raised.value)
+    assert not file.exists()

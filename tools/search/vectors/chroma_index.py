@@ -102,7 +102,7 @@ def translate_errors(place: Path | str) -> Iterator[None]:
         where, advice = f"the Chroma server at {place}", "Check SLEUTH_CHROMA_URL."
         if isinstance(place, Path):
             where, advice = str(place), "Check the disk's free space. They are derived from the documents: "
-            advice += "delete that folder to rebuild them."
+            advice += "stop `sleuth serve`, and delete that folder to rebuild them."
         raise StoreError(f"The vectors in {where} cannot be used: {error}. {advice}") from error
 
 

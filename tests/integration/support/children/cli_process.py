@@ -5,12 +5,14 @@ import importlib
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
+import psutil
 from preloaded import FORKS
 
 
@@ -55,6 +57,7 @@ def _hide(names: Sequence[str]) -> None:
 
 def _main(arguments: Sequence[str], environment: dict[str, str], folder: str, without: Sequence[str]) -> None:
     os.environ.update(environment)
+    tempfile.tempdir = None  # the environment may name another one than that of the process that was forked
     if without:
         _hide(without)
     for number, name in ((1, "out"), (2, "err")):
@@ -64,11 +67,21 @@ def _main(arguments: Sequence[str], environment: dict[str, str], folder: str, wi
     importlib.import_module("sleuth.studio.cli.app").main()
 
 
-def _run(arguments: Sequence[str], environment: dict[str, str], without: Sequence[str]) -> Done:
-    with TemporaryDirectory() as folder:
+def _run(
+    arguments: Sequence[str], environment: dict[str, str], without: Sequence[str] = (), kill_after: float | None = None
+) -> Done:
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("out", "err"):  # of a process that is killed before it writes anything
+            (Path(folder) / name).touch()
         process = FORKS.Process(target=_main, args=(arguments, environment, folder, without))
         process.start()
-        process.join(120)
+        process.join(120 if kill_after is None else kill_after)
+        if kill_after is not None:
+            with suppress(psutil.NoSuchProcess):  # it has just ended
+                children = psutil.Process(process.pid).children(recursive=True)
+                process.kill()
+                assert psutil.wait_procs(children, timeout=30)[1] == [], f"processes of sleuth {arguments} stay"
+            process.join()
         assert process.exitcode is not None, f"sleuth {arguments} does not end"
         out, err = ((Path(folder) / name).read_text(encoding="utf-8") for name in ("out", "err"))
         return Done(process.exitcode, out, err)
@@ -77,3 +90,8 @@ def _run(arguments: Sequence[str], environment: dict[str, str], without: Sequenc
 async def sleuth(*arguments: str, without: Sequence[str] = (), **environment: str) -> Done:
     """`sleuth ARGUMENTS` with these variables set, `without` some packages."""
     return await asyncio.to_thread(_run, arguments, environment, without)
+
+
+async def killed(*arguments: str, after: float, **environment: str) -> Done:
+    """The same, killed after some seconds; its status is not -9 if it had ended before."""
+    return await asyncio.to_thread(_run, arguments, environment, (), after)
