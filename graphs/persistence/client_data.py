@@ -7,6 +7,7 @@ from sqlalchemy import Column, ColumnElement, cast, func, literal, select
 from sqlalchemy.dialects.postgresql import JSONB
 
 from sleuth.tools.errors import UsageError
+from sleuth.tools.json_values import check_json
 
 MAX_METADATA = 16_384
 """Characters of metadata or feedback that a thread stores."""
@@ -19,19 +20,14 @@ def to_stored_json(value: object) -> str:
     """Return JSON in the one form in which equal values are equal texts.
 
     Raises:
-        UsageError: it has no such form in the databases, or is too long.
+        UsageError: the databases cannot store it, or it is too long.
     """
-    try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
-        text.encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise UsageError(f"This cannot be stored with a thread: {error}.") from None
+    check_json(value)
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     if len(text) > MAX_METADATA:
         raise UsageError(
             f"A thread stores {MAX_METADATA:,} characters of metadata or feedback, these are {len(text):,}."
         )
-    if "\\u0000" in text:
-        raise UsageError("The character U+0000 cannot be stored with a thread: leave it out.")
     return text
 
 

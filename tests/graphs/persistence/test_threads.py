@@ -203,11 +203,10 @@ async def test_metadata_is_limited_for_a_thread_and_an_owner(store: Store, monke
     await theirs.add(replace(thread("e", owner="somebody"), client_metadata={"a": "x" * 30}))
 
 
-@pytest.mark.parametrize("value", ["\ud800", "\x00", float("nan"), float("inf")])
-async def test_metadata_that_no_database_stores_is_refused(store: Store, value: Any) -> None:
-    for metadata in ({"a": [value]}, {str(value): 1}) if isinstance(value, str) else ({"a": [value]},):
-        with pytest.raises(UsageError, match="stored with a thread"):
-            await store.threads.add(replace(thread("monday"), client_metadata=metadata))
+@pytest.mark.parametrize("metadata", [{"a": ["\ud800"]}, {"\x00": 1}, {"a": float("nan")}, {"a": 2**63}])
+async def test_metadata_that_no_database_stores_is_refused(store: Store, metadata: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=r"remove it|send it as a text|send null"):
+        await store.threads.add(replace(thread("monday"), client_metadata=metadata))
 
 
 async def test_new_run_with_a_used_name_is_refused(store: Store) -> None:
