@@ -103,6 +103,14 @@ async def test_crp_rag_merge_threshold_is_a_setting(threshold: float, fuses: int
     assert case.prompts().count(FUSE) == fuses
 
 
+@pytest.mark.parametrize(("structure", "fuses"), [("graph", 1), ("tree", 0)])
+async def test_crp_rag_merges_similar_steps_of_a_graph_only(structure: str, fuses: int) -> None:
+    settings = Settings.model_validate({"shortcut": False, "structure": structure})
+    case = crp(Replying(PathsModel([A], [NEAR], [B])), [TOWER], settings, embedder=HashingEmbedder())
+    await case.run("?")
+    assert case.prompts().count(FUSE) == fuses
+
+
 async def test_crp_rag_step_repeating_ancestor_is_dropped() -> None:
     def reply_to(request: Request) -> Any:
         return {"step": A[0], "final": False} if request.prompt == EXPAND else PathsModel([A])(request)
