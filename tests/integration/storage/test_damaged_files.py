@@ -19,7 +19,7 @@ TEXTS = {
     for n in range(1_100)
 }
 WANTED = {"d0": TEXTS["d0"]}
-# An empty catalogue is a new one; a warning says so.
+# An empty catalogue is a new one, with a warning.
 ADVICE = re.compile(r"delete that (folder|file)|put a backup|no documents yet")
 DERIVED = ("keywords", "mentions", "chroma")
 FILES = (

@@ -75,7 +75,7 @@ def _run(
             (Path(folder) / name).touch()
         process = FORKS.Process(target=_main, args=(arguments, environment, folder, without))
         process.start()
-        process.join(120 if kill_after is None else kill_after)
+        process.join(300 if kill_after is None else kill_after)
         if kill_after is not None:
             with suppress(psutil.NoSuchProcess):  # it has just ended
                 children = psutil.Process(process.pid).children(recursive=True)
