@@ -76,7 +76,8 @@ async def test_doctor_reports_a_newer_catalogue(tmp_path: Path) -> None:
 async def test_doctor_reports_an_invalid_database(tmp_path: Path) -> None:
     (tmp_path / "catalogue.db").write_text("not a database at all, " * 100)
     found = (await findings(tmp_path))["catalogue"]
-    assert (found.ok, found.detail) == (False, "DatabaseError: (sqlite3.DatabaseError) file is not a database")
+    assert not found.ok
+    assert "The catalogue cannot be read: file is not a database. Check SLEUTH_HOME, or put a backup" in found.detail
 
 
 @pytest.mark.nightly

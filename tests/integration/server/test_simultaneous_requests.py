@@ -58,7 +58,6 @@ async def test_simultaneous_starts_with_one_name_make_one_run(serving: Serve) ->
             body = {"question": QUESTION, "method": "plain-rag", "thread": name}
             replies = await asyncio.gather(*(client.post("/v1/runs", json=body) for _ in range(20)))
             assert sorted(reply.status_code for reply in replies) == [201] + [409] * 19
-            assert "used already" in replies[-1].text
             assert (await told(client, name))[-1][1] == "answer"
             created = {"thread_id": f"{name}-empty", "if_exists": "do_nothing"}
             replies = await asyncio.gather(*(client.post("/langgraph/threads", json=created) for _ in range(20)))
