@@ -23,15 +23,14 @@ from sleuth.tools.retry import retry
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.archive import SqlArchive
 from sleuth.tools.storage.database import (
-    advice_if_read_only,
     catalogue_url,
     database_address,
     is_database_error,
     open_engine,
+    remedy_of,
     sqlite_url,
     warn_of_loss,
 )
-from sleuth.tools.storage.disk_space import write_remedy
 from sleuth.tools.storage.locks import require_restored
 
 # The name that is locked while a store is opened; no run can have it.
@@ -120,7 +119,7 @@ def _unusable(engine: Engine, error: Exception) -> StoreError:
     if engine.dialect.name == "postgresql":
         where = database_address(engine.url)
     else:
-        remedy = advice_if_read_only(engine) or write_remedy(Path(where).parent, remedy)
+        remedy = remedy_of(Path(where), remedy)
     return StoreError(
         f"The runs in {where} cannot be read or written: {reason}. What was saved before is not lost. {remedy}"
     )

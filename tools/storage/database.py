@@ -116,8 +116,7 @@ def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
         advice = "Check SLEUTH_DATABASE_URL."
         if engine.dialect.name == "sqlite":
             file = Path(str(engine.url.database))
-            advice = f"Check SLEUTH_HOME, or put a backup of {file} in its place."
-            advice = advice_if_read_only(engine) or write_remedy(file.parent, advice)
+            advice = remedy_of(file, f"Check SLEUTH_HOME, or put a backup of {file} in its place.")
         raise StoreError(f"The catalogue cannot be {'written' if write else 'read'}: {reason}. {advice}") from error
 
 
@@ -151,12 +150,14 @@ def warn_of_loss(file: Path, trace: Iterable[Path]) -> None:
         )
 
 
-def advice_if_read_only(engine: Engine) -> str:
-    """Return what to do about a SQLite file in a folder that cannot be written; empty if it can be, or is missing."""
-    folder = Path(str(engine.url.database)).parent
-    if folder.exists() and not os.access(folder, os.W_OK):
+def remedy_of(file: Path, otherwise: str) -> str:
+    """Return what to do about a SQLite file whose folder is read-only or full; otherwise `otherwise`."""
+    folder = file.parent
+    if not folder.exists():
+        return otherwise
+    if not os.access(folder, os.W_OK):
         return f"{folder} is read-only: SLEUTH_HOME must be a folder that can be written."
-    return ""
+    return write_remedy(folder, otherwise)
 
 
 def make_tables(engine: Engine, metadata: MetaData) -> None:
