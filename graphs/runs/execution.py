@@ -5,7 +5,7 @@ from which it is started. After a kill the same place resumes the same thread. A
 and gets its own threads.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -107,14 +107,12 @@ def parent_id(state: StateSnapshot | CheckpointTuple) -> str:
     return (state.parent_config and get_checkpoint_id(state.parent_config)) or ""
 
 
-def path_to_latest(states: Sequence[StateSnapshot]) -> list[StateSnapshot]:
-    """Return the first of the states, which are the newest first, and its ancestors."""
-    by_id = {checkpoint_id_of(state): state for state in states}
-    path, at = [], states[0] if states else None
-    while at is not None:
-        path.append(at)
-        at = by_id.get(parent_id(at))
-    return path
+async def newest_branch(graph: Compiled, config: RunnableConfig) -> AsyncGenerator[StateSnapshot]:
+    """Yield the latest state of a thread and then its ancestors; each is read when it is needed."""
+    at: RunnableConfig | None = config
+    while at and (state := await graph.aget_state(at)).created_at:
+        yield state
+        at = state.parent_config
 
 
 async def resume_with_budget(graph: Compiled, config: RunnableConfig) -> float | None:
@@ -128,8 +126,8 @@ async def resume_with_budget(graph: Compiled, config: RunnableConfig) -> float |
     latest = await graph.aget_state(config)
     if latest.tasks or (latest.values.get("verdict") or {}).get("status") != "out_of_budget":
         return None
-    path = path_to_latest([state async for state in graph.aget_state_history(config)])
-    at = next((state for state in path if not _is_out_of_budget(state.values)), None)
+    earlier = (state async for state in newest_branch(graph, config) if not _is_out_of_budget(state.values))
+    at = await anext(earlier, None)
     if at is None:
         return None
     await graph.aupdate_state(at.config, None, as_node="__copy__")

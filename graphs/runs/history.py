@@ -1,7 +1,7 @@
 """History of runs, and branches from it: list checkpoints with their model calls, fork, export."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -20,8 +20,8 @@ from sleuth.graphs.core.wall_clock import with_paused_clock
 from sleuth.graphs.persistence.serializer import CheckpointSerializer
 from sleuth.graphs.persistence.threads import Origin, Thread
 from sleuth.graphs.registry import CHAT, runnable
-from sleuth.graphs.runs.execution import checkpoint_id_of, now, parent_id, path_to_latest
-from sleuth.graphs.runs.service import RunService, unknown_checkpoint
+from sleuth.graphs.runs.execution import checkpoint_id_of, newest_branch, now, parent_id
+from sleuth.graphs.runs.service import RunService, accept_state, unknown_checkpoint
 from sleuth.tools.errors import RunError, UnknownName, UsageError
 from sleuth.tools.storage.id_prefix import complete_id
 
@@ -74,21 +74,25 @@ async def list_checkpoints(runs: RunService, id: str) -> list[CheckpointView]:
     return _views(await runs.history(await runs.store.threads.get(id)))
 
 
-async def replay_steps(runs: RunService, id: str) -> list[Step]:
+async def replay_steps(runs: RunService, id: str, *, known: Container[str] = ()) -> list[Step]:
     """Return the node executions up to the latest checkpoint, the first one first, as `RunService.run` yields them.
 
-    Those of its sub-runs come first. Other branches are excluded.
+    Those of its sub-runs come first. Other branches are excluded, and what precedes tasks that are `known`.
     """
     thread = await runs.store.threads.get(id)
-    states = await runs.history(thread)
-    inner = [step for each in await runs.store.threads.subruns_of(id) for step in await replay_steps(runs, each.id)]
+    subruns = await runs.store.threads.subruns_of(id)
+    inner = [step for each in subruns for step in await replay_steps(runs, each.id, known=known)]
     about = {"thread": id, "method": thread.method, "part_of": thread.part_of}
-    steps = [
-        Step(node=task.name, state="finished", update=dict(task.result or {}), task=task.id, **about)
-        for state in reversed(path_to_latest(states))
-        for task in state.tasks
-        if task.name != START and task.result is not None
-    ]
+    steps: list[Step] = []
+    async for state in newest_branch(runs.graph(thread), runs.config(thread)):
+        ended = [
+            Step(node=task.name, state="finished", update=dict(task.result), task=task.id, **about)
+            for task in accept_state(state).tasks
+            if task.name != START and task.result is not None
+        ]
+        if ended and all(step.task in known for step in ended):
+            break
+        steps[:0] = ended
     return inner + steps
 
 
@@ -212,7 +216,9 @@ def find_checkpoint(at: str, states: Mapping[str, StateSnapshot]) -> str:
     """
     if at in states:
         return at
-    branch = path_to_latest(list(states.values()))
+    branch = [*states.values()][:1]
+    while branch and (parent := states.get(parent_id(branch[-1]))):
+        branch.append(parent)
     steps = {str((state.metadata or {}).get("step", 0)): checkpoint_id_of(state) for state in reversed(branch)}
     nodes = {name: checkpoint_id_of(state) for state in reversed(branch) for name in _wrote(state, states)}
     found = steps.get(at) or nodes.get(at) or complete_id("checkpoint", at, states)

@@ -111,6 +111,14 @@ class EventLog:
             return [*connection.scalars(wanted)]
 
     @in_thread
+    def finished_tasks(self, thread: str) -> set[str]:
+        """Return the tasks of a thread that stored events show as finished."""
+        wanted = select(events.c.key).where(events.c.thread == thread, events.c.name == "step")
+        with transaction(self._engine) as connection:
+            keys = [key.split() for key in connection.scalars(wanted)]
+        return {task for task, state in keys if state == "finished"}
+
+    @in_thread
     def after(self, thread: str, id: int) -> list[Event]:
         """Return the stored events of a thread after a number."""
         wanted = select(events).where(events.c.thread == thread, events.c.id > id).order_by(events.c.id)

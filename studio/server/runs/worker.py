@@ -374,9 +374,10 @@ class RunWorker:
         answer: Answer | None = None
         async with self._home_lock.hold("shared", wait=math.inf if job.is_recovered else INGEST_WAIT):
             runs = await self._tenants.runs(job.owner)
-            for step in await replay_steps(runs, job.thread) if job.last_event else ():  # finished before a kill
-                await self._publish_step(replace(step, state="started", update={}), job, record)
-                await self._publish_step(step, job, record)
+            if job.last_event:  # a kill may have followed steps that are stored and not published
+                for step in await replay_steps(runs, job.thread, known=await self._log.finished_tasks(job.thread)):
+                    await self._publish_step(replace(step, state="started", update={}), job, record)
+                    await self._publish_step(step, job, record)
 
             def wants_tokens() -> bool:
                 return self._log.want_deltas(job.thread) or monotonic() < job.began + LISTENER_GRACE

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.pregel import Pregel
 from scenes import Chain, Replying, RunsFor, example, finish
 
 from sleuth.graphs.runs.history import (
@@ -14,6 +16,7 @@ from sleuth.graphs.runs.history import (
     find_hashes,
     fork_run,
     list_checkpoints,
+    replay_steps,
 )
 from sleuth.graphs.runs.service import RunService, checkpoint_id_of
 from sleuth.tools.errors import RunError, ThreadBusy, UnknownName, UsageError
@@ -61,6 +64,22 @@ async def test_checkpoints_list_path_and_changes(runs: RunService, done: str) ->
     assert [moment.step for moment in moments] == list(range(11, -2, -1))
     assert list(moments[0].to_json()) == ["checkpoint", "parent", "step", "node", "next", "at", "changed", "source"]
     json.dumps([moment.to_json() for moment in moments])
+
+
+async def test_replay_reads_back_to_the_last_known_task_only(
+    runs: RunService, done: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = await replay_steps(runs, done)
+    assert [step.node for step in steps][:2] == ["plan", "retrieve_coarse"]
+    read, get = [], Pregel.aget_state
+
+    async def count(graph: Any, at: RunnableConfig) -> Any:
+        read.append(at)
+        return await get(graph, at)
+
+    monkeypatch.setattr(Pregel, "aget_state", count)
+    assert await replay_steps(runs, done, known={step.task for step in steps[:-2]}) == steps[-2:]
+    assert len(read) == 4  # the last checkpoint, which has no tasks, and those before the three last nodes
 
 
 @pytest.mark.parametrize(

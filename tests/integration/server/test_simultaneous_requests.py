@@ -16,8 +16,11 @@ def small_talk(request: Request) -> Any:
     return "small talk" if request.prompt == "router/route" else reply_of(request)
 
 
-async def send_beside(client: httpx.AsyncClient, number: int) -> None:
-    """Send a message of a chat next to feedback and changes of its metadata, and check that none is lost."""
+async def send_beside(client: httpx.AsyncClient, number: int, after: int) -> int:
+    """Send a message of a chat next to feedback and changes of its metadata, and check that none is lost.
+
+    `after` is the last event before it; the last one of its run is returned.
+    """
     rated = {"rating": "up", "comment": f"comment {number}"}
     message = {"question": f"Message {number}!", "method": "chat", "thread": "talk"}
     replies = await asyncio.gather(
@@ -28,13 +31,14 @@ async def send_beside(client: httpx.AsyncClient, number: int) -> None:
         client.put("/v1/runs/talk/feedback", json=rated),
     )
     assert [reply.status_code for reply in replies] == [200, 204, 201, 200, 204]
-    await told(client, "talk")
+    events = await told(client, "talk", after)
     shown = (await client.get("/v1/runs/talk")).json()
     asked = [each["content"] for each in shown["state"]["messages"] if each["type"] == "human"]
     assert asked == ["Hello!", *(f"Message {at}!" for at in range(number + 1))]
     assert shown["thread"]["feedback"] == rated
     metadata = (await client.get("/langgraph/threads/talk")).json()["metadata"]
     assert {f"{key}-{at}": at for key in ("key", "other") for at in range(number + 1)}.items() <= metadata.items()
+    return events[-1][0]
 
 
 @BOTH_STORES
@@ -45,9 +49,9 @@ async def test_message_next_to_feedback_and_metadata_is_not_lost(serving: Serve,
         await upload(client)
         first = {"question": "Hello!", "method": "chat", "thread": "talk"}
         assert (await client.post("/v1/runs", json=first)).status_code == 201
-        await told(client, "talk")
+        last = (await told(client, "talk"))[-1][0]
         for number in range(messages):
-            await send_beside(client, number)
+            last = await send_beside(client, number, last)
 
 
 @BOTH_STORES
