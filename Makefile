@@ -18,7 +18,7 @@ UNIT = $(COMPILED) PYTEST_DEBUG_TEMPROOT=$(MEMORY) \
 	$(PYTEST) -n auto --dist worksteal -p no:langsmith_plugin -p no:schemathesis \
 	--disable-socket --allow-unix-socket -o tmp_path_retention_count=1
 # A test that hangs ends its process, also where it waits in another thread.
-INTEGRATION = $(COMPILED) $(PYTEST) -n 3 --dist loadgroup --timeout-method thread tests/integration
+INTEGRATION = $(COMPILED) $(PYTEST) -n 3 --dist loadgroup --timeout-method thread -p no:schemathesis tests/integration
 COMPILE = UV_FIND_LINKS="$$PIP_FIND_LINKS" $(UV)/uv pip compile --quiet --override studio/model_server/overrides.txt \
 	--python-version 3.11.5 --no-annotate --no-header --index-strategy unsafe-best-match --generate-hashes \
 	--no-emit-package torch $$($(UV)/python studio/model_server/torch_index.py) $(ARGS)

@@ -42,7 +42,9 @@ async def send_beside(client: httpx.AsyncClient, number: int, after: int) -> int
 
 
 @BOTH_STORES
-@pytest.mark.parametrize("messages", [10, pytest.param(200, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    "messages", [10, pytest.param(50, marks=pytest.mark.nightly), pytest.param(200, marks=pytest.mark.faults)]
+)
 async def test_message_next_to_feedback_and_metadata_is_not_lost(serving: Serve, oracle: Oracle, messages: int) -> None:
     oracle.said = small_talk
     async with serving() as client:
