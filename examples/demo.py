@@ -18,8 +18,7 @@ SLEUTH = Path(sys.executable).with_name("sleuth")
 HOME = Path(os.environ.get("SLEUTH_HOME", EXAMPLES.parent / ".cache" / "demo"))
 PORT = 8017
 
-SIMPLE = "For how many weeks is Quarve Blue aged?"
-HARD = "Where was the builder of the Pellowrig Light born?"
+QUESTION = "Where was the builder of the Pellowrig Light born?"
 FEW = ("--set", "coarse_k=3", "--set", "fine_k=3", "--set", "skip_supported=false")
 """Settings for a very small model: fewer passages, and a review of every draft."""
 
@@ -29,19 +28,19 @@ def main() -> int:
     began = time.monotonic()
     os.environ["SLEUTH_HOME"] = str(HOME)
     serving = "SLEUTH_MODEL_URL" not in os.environ
+    title("Documents: the islands of Ullavar, in Markdown, HTML, PDF, DOCX, CSV and text")
+    sleuth("ingest", str(EXAMPLES / "corpus"))
+    title("A question that takes two look-ups, without a language model")
+    sleuth("ask", QUESTION, "--method", "reader")
     if serving:
         os.environ["SLEUTH_MODEL_URL"] = f"http://127.0.0.1:{PORT}/v1"
         title("A model: sleuth-small, 135 million parameters, on vLLM's CPU build (or the server at SLEUTH_MODEL_URL)")
         sleuth("model", "install")
         sleuth("model", "serve", "--port", str(PORT))
-    title("Documents: the islands of Ullavar, in Markdown, HTML, PDF, DOCX, CSV and text")
-    sleuth("ingest", str(EXAMPLES / "corpus"))
-    title("A question that one passage answers, with plain RAG")
-    sleuth("ask", SIMPLE, "--method", "plain-rag")
-    title("A question that takes two look-ups, with PAR-RAG")
-    sleuth("ask", HARD, "--method", "par-rag", *FEW, "--thread", thread("whole"))
+    title("The same question with PAR-RAG, which plans both look-ups")
+    sleuth("ask", QUESTION, "--method", "par-rag", *FEW, "--thread", thread("whole"))
     title("The same run, killed (kill -9) before its review, then resumed: finished steps are not repeated")
-    kill_after("retrieve_fine", "ask", HARD, "--method", "par-rag", *FEW, "--thread", thread("killed"))
+    kill_after("retrieve_fine", "ask", QUESTION, "--method", "par-rag", *FEW, "--thread", thread("killed"))
     sleuth("resume", thread("killed"))
     title("Every step is a checkpoint; a fork continues from an earlier one with a changed state")
     sleuth("runs", "history", thread("whole"))

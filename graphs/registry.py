@@ -18,6 +18,7 @@ from sleuth.graphs.methods.crp_rag import graph as crp_rag
 from sleuth.graphs.methods.hybrid_rag import graph as hybrid_rag
 from sleuth.graphs.methods.par_rag import graph as par_rag
 from sleuth.graphs.methods.ras import graph as ras
+from sleuth.graphs.methods.reader import graph as reader
 from sleuth.graphs.methods.retro_rag import graph as retro_rag
 from sleuth.graphs.methods.search_trained import graph as search_trained
 from sleuth.graphs.report import graph as report
@@ -36,6 +37,7 @@ def _checked(method: Method) -> Method:
 METHODS: dict[str, Method] = {
     module.METHOD.name: _checked(module.METHOD)
     for module in (
+        reader,
         plain_rag,
         par_rag,
         crp_rag,

@@ -15,7 +15,7 @@ from sleuth.graphs.core.state import RunState
 from sleuth.tools.data_files import read_toml
 
 MethodName = Literal[
-    "auto", "plain-rag", "par-rag", "crp-rag", "retro-rag", "ras", "hybrid-rag", "search-trained", "agent"
+    "auto", "reader", "plain-rag", "par-rag", "crp-rag", "retro-rag", "ras", "hybrid-rag", "search-trained", "agent"
 ]
 """The methods that answer the questions of a chat, and those that research the sections of a report."""
 
@@ -99,9 +99,10 @@ class Method:
     """One reasoning method: a graph from `question` to `verdict`.
 
     `line` summarizes the method and `when` describes its use. `calls` is the typical number of model calls: fewest to
-    most on the example questions, and on two hops. `docs/benchmarks/answers.md` has them by number
-    of hops; empty where it was not measured. A `baseline` is included for comparison. `start_from_plan` returns the
-    update that the node `plan` would make of given steps, for its settings; None if a method has no such plan.
+    most on the example questions, and on two hops. `docs/benchmarks/answers.md` has them by number of hops; empty where
+    it was not measured. A `baseline` is included for comparison. A method whose `needs_model` is False reads with the
+    evidence checker alone. `start_from_plan` returns the update that the node `plan` would make of given steps, for its
+    settings; None if a method has no such plan.
 
     `summarize_update` describes the update of a node in lines. `read_graph` and `read_table` return the question's
     graph and the table that a state contains, for the answer; by default there are none.
@@ -115,6 +116,7 @@ class Method:
     settings: type[MethodSettings]
     calls: str = ""
     baseline: bool = False
+    needs_model: bool = True
     start_from_plan: Callable[[dict[str, Any], Any], Mapping[str, Any]] | None = None
     summarize_update: Callable[[Mapping[str, Any]], list[str]] = summarize_update
     read_graph: Callable[[Mapping[str, Any]], Graph | None] = lambda state: None

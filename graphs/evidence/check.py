@@ -61,8 +61,8 @@ def require_checker(checker: EvidenceChecker | None) -> EvidenceChecker:
     """Return the checker; raise UsageError if there is none."""
     if checker is None:
         raise UsageError(
-            "check_evidence needs an evidence checker: set SLEUTH_CHECKER to the folder of one, or in Python the "
-            "`checker` of the Context."
+            "This needs an evidence checker: set SLEUTH_CHECKER to the folder of one, or in Python the `checker` of "
+            "the Context."
         )
     return checker
 
@@ -79,10 +79,11 @@ async def assess(checker: EvidenceChecker, question: str, answer: str, passages:
     score = reading.support_of(answer)
     if len(answer.split()) > SPAN_WORDS:
         score = (await asyncio.to_thread(checker.check, answer, evidence)).supported
-    return _support(score, reading)
+    return make_support(score, reading)
 
 
-def _support(score: float, reading: Reading) -> Support:
+def make_support(score: float, reading: Reading) -> Support:
+    """Return the support of an answer in a reading, marked if it is weak."""
     support = Support(score=round(score, 4), answerable=round(reading.answerable, 4))
     return Support(**support, weak=True) if score < GOOD_SUPPORT else support
 
@@ -107,7 +108,8 @@ async def check_evidence(state: RunState, call: Call[CheckedSettings]) -> Update
         return {**second, "warnings": [doubt]}
     own = reading.support_of(reading.answer)
     nearest = reading.answer if own > support["score"] else verdict["text"]
-    return {"notes": _rejected(state), "verdict": _unknown(state, support, nearest), "warnings": [doubt]}
+    open_ones = [note["question"] for note in state.notes.values() if not note["finding"]] or [state.question]
+    return {"notes": _rejected(state), "verdict": unsupported(support, nearest, open_ones), "warnings": [doubt]}
 
 
 def _answer_of_checker(
@@ -124,7 +126,7 @@ def _answer_of_checker(
         citations = [cite_sentence(found[reading.spans[0].passage], reading.spans[0].start)]
     else:  # yes or no, mostly of a comparison
         citations = [cite_sentence(passage, 0) for passage in _most_relevant(reading, found)[:2]]
-    return _corrected(state, text, citations, _support(score, reading), "read by the checker")
+    return _corrected(state, text, citations, make_support(score, reading), "read by the checker")
 
 
 async def _answer_again(
@@ -164,13 +166,13 @@ def _rejected(state: RunState) -> dict[str, Note | None]:
     return {key: None for key, note in state.notes.items() if same_question(note["question"], state.question)}
 
 
-def _unknown(state: RunState, support: Support, nearest: str) -> Verdict:
-    asked = [note["question"] for note in state.notes.values() if not note["finding"]] or [state.question]
-    lines = [f"- {question}" for question in dict.fromkeys(asked)]
-    known = f"The passages found do not support an answer. Nearest, but not supported: {nearest}"
-    text = "\n".join([known, "What is missing:", *lines])
+def unsupported(support: Support, nearest: str, missing: Iterable[str] = ()) -> Verdict:
+    """Return the verdict of an answer that the passages do not support."""
+    lines = [f"The passages found do not support an answer. Nearest, but not supported: {nearest}"]
+    if missing := list(dict.fromkeys(missing)):
+        lines += ["What is missing:", *(f"- {question}" for question in missing)]
     support = Support(score=support["score"], answerable=support["answerable"], nearest=nearest)
-    return Verdict(status="unknown", text=text, citations=[], support=support)
+    return Verdict(status="unknown", text="\n".join(lines), citations=[], support=support)
 
 
 async def support_of_run(checker: EvidenceChecker, values: Mapping[str, Any], archive: Archive) -> Support | None:

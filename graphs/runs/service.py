@@ -24,6 +24,7 @@ from sleuth.graphs.core.answer import Answer, Verdict, public_notes, public_subr
 from sleuth.graphs.core.approval import describe_request, parse_typed_decision
 from sleuth.graphs.core.context import Budget, Context, MethodSettings, Services
 from sleuth.graphs.core.events import Event, parse_event
+from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.state import SCHEMA_VERSION
 from sleuth.graphs.core.wall_clock import seconds_at, with_clock
 from sleuth.graphs.evidence.answer_text import message_of
@@ -123,7 +124,7 @@ class RunService:
             return id
         if thread:
             await self._check_name(thread)
-        self._check_settings(configure(kind, values or {}, profile))
+        self._check_settings(kind, configure(kind, values or {}, profile))
         more: dict[str, Any] = {"where": where.strip()} if parse_filter(where).terms else {}
         if method_name == CHAT.name:
             earlier = (after.question, message_of(after)) if after else None
@@ -153,8 +154,8 @@ class RunService:
         )
         return id
 
-    def _check_settings(self, settings: MethodSettings) -> None:
-        if self.services is not None and getattr(settings, "check_evidence", False):
+    def _check_settings(self, kind: Method, settings: MethodSettings) -> None:
+        if self.services is not None and (getattr(settings, "check_evidence", False) or not kind.needs_model):
             require_checker(self.services.checker)
 
     async def _check_name(self, id: str) -> None:

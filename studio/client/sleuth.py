@@ -18,7 +18,7 @@ from langchain_core.vectorstores import VectorStore
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from sleuth.agents.llm.token_stream import TokenStream
-from sleuth.agents.model import Model
+from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget, Context, Services
 from sleuth.graphs.core.events import Event
@@ -32,7 +32,7 @@ from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.callers import Opener
 from sleuth.studio.model_server.adapter import PACKAGED
 from sleuth.tools.collection import Collection
-from sleuth.tools.errors import RunError
+from sleuth.tools.errors import ModelUnavailable, RunError, SleuthError
 from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search import Mode, Query, Retriever, find_mode
 from sleuth.tools.search.langchain import LangChainRetriever
@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 
 
 DEFAULT_METHOD = "auto"
+MODELLESS_METHOD = "reader"
+"""The default method without a model server."""
 
 
 class NamedModel(Model, Protocol):
@@ -66,11 +68,31 @@ class NamedModel(Model, Protocol):
         ...
 
 
+@dataclass(frozen=True, kw_only=True)
+class MissingModel:
+    """The model of a `Sleuth` that was opened without a usable model server: every call raises the `reason`."""
+
+    reason: SleuthError
+    context_window: int = 0
+
+    def name_of(self, role: str) -> str:
+        """Return an empty name."""
+        return ""
+
+    async def call(self, request: Request) -> Reply:
+        """Raise the reason."""
+        raise self.reason
+
+    async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
+        """Raise the reason."""
+        raise self.reason
+
+
 class RunOptions(TypedDict, total=False):
     """Options of a new run; all may be omitted."""
 
     method: str
-    """A name from `sleuth.METHODS`; `auto` by default."""
+    """A name from `sleuth.METHODS`; by default `auto`, without a model server `reader`."""
     values: dict[str, Any] | None
     """Settings of the method, such as `{"coarse_k": 5}`."""
     budget: Budget | None
@@ -92,7 +114,8 @@ class RunOptions(TypedDict, total=False):
 class Sleuth:
     """An open collection, store of runs and model client; created by `open_sleuth`, and used only in the same process.
 
-    `model` is the name of the default model.
+    `model` is the name of the default model; without a usable model server it is empty, and `model_problem` has the
+    reason.
     """
 
     runs: RunService
@@ -100,6 +123,12 @@ class Sleuth:
     settings: Settings
     model: str = ""
     opener: Opener = field(default_factory=Opener)
+    model_problem: SleuthError | None = None
+
+    @property
+    def default_method(self) -> str:
+        """The method of questions that name none: `reader` without a model server."""
+        return MODELLESS_METHOD if self.model_problem else DEFAULT_METHOD
 
     @property
     def library(self) -> Collection:
@@ -138,7 +167,7 @@ class Sleuth:
         self,
         question: str,
         *,
-        method: str = DEFAULT_METHOD,
+        method: str | None = None,
         pages: Sequence[Page] = (),
         with_collection: bool = False,
         where: str = "",
@@ -146,6 +175,9 @@ class Sleuth:
         **options: Any,  # noqa: ANN401 - values, budget and thread
     ) -> str:
         check_callbacks(callbacks)
+        method = method or self.default_method
+        if self.model_problem and runnable(method).needs_model:
+            raise self.model_problem
         if self.searched is self.collection and (with_collection or not pages):
             await self.collection.require_documents(where)
         return await self.runs.start(
@@ -346,15 +378,15 @@ async def open_sleuth(
 
     Raises:
         MissingExtra: SLEUTH_TRACING is `otel`, and the extra `otel` is not installed.
-        ModelUnavailable: no model server answers.
         EmbedderChanged: the collection was built with another embedder.
         StoreBusy: another process ingests or deletes documents; the message names it.
+        UnknownName: a chosen model is not served.
     """
     if settings is None:
         settings = await asyncio.to_thread(Settings)
     await asyncio.to_thread(open_tracer, settings.tracing)
     async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(open_client(settings, model))
+        client = await stack.enter_async_context(open_client_or_none(settings, model))
         await stack.enter_async_context(hold(settings.home, "shared", command=command, wait=settings.wait))
         own = LangChainEmbedder(embedder) if embedder else None
         collection = await stack.enter_async_context(await Collection.open(settings, embedder=own))
@@ -365,7 +397,13 @@ async def open_sleuth(
         if retriever:
             services = replace(services, retriever=LangChainRetriever(retriever))
         model_name = client.name_of("default")
-        yield Sleuth(runs=RunService(store, services), collection=collection, settings=settings, model=model_name)
+        yield Sleuth(
+            runs=RunService(store, services),
+            collection=collection,
+            settings=settings,
+            model=model_name,
+            model_problem=client.reason if isinstance(client, MissingModel) else None,
+        )
 
 
 @asynccontextmanager
@@ -386,6 +424,20 @@ async def open_client(
 
     models = model if isinstance(model, Mapping) else {"default": model}
     yield ChatModels(models, concurrency=settings.concurrency, seconds=settings.timeout)
+
+
+@asynccontextmanager
+async def open_client_or_none(
+    settings: Settings, model: BaseChatModel | Mapping[str, BaseChatModel] | None = None
+) -> AsyncIterator[NamedModel]:
+    """Open the model client, or without a model server a `MissingModel`."""
+    async with AsyncExitStack() as stack:
+        client: NamedModel
+        try:
+            client = await stack.enter_async_context(open_client(settings, model))
+        except ModelUnavailable as error:
+            client = MissingModel(reason=error)
+        yield client
 
 
 @asynccontextmanager

@@ -14,6 +14,7 @@ from typing import Any
 
 from sleuth import prompts
 from sleuth.graphs.core.context import Budget
+from sleuth.graphs.registry import runnable
 from sleuth.studio.evaluation.cluster import open_cluster
 from sleuth.studio.evaluation.data import GoldQuestion, QuestionFile, System, read_questions, require_gold, sample
 from sleuth.studio.evaluation.gold import PASSAGES
@@ -172,10 +173,11 @@ async def _methods(
     tokens = sum(cost["prompt_tokens"] + cost["completion_tokens"] for cost in spent)
     budget = EvaluationBudget(limits=wanted.budget, calls=sum(cost["calls"] for cost in spent), tokens=tokens)
     simulation, parts = wanted.simulation, wanted.gold
+    needs_model = wanted.judge or any(runnable(system.method).needs_model for system in wanted.systems)
     own = settings.model_copy(update={"runs": None if settings.ray else wanted.out})
     async with AsyncExitStack() as opened:
         runner = await opened.enter_async_context(
-            open_runner(own, collection, budget, simulation=simulation, parts=parts)
+            open_runner(own, collection, budget, simulation=simulation, parts=parts, needs_model=needs_model)
         )
         run_job: Callable[[Job], Awaitable[Result]] = runner.run
         if settings.ray:

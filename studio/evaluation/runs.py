@@ -21,7 +21,7 @@ from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.persistence.tables import LONGEST_NAME
 from sleuth.graphs.registry import method
 from sleuth.graphs.runs.service import RunService
-from sleuth.studio.client.sleuth import NamedModel, last_answer, open_client, open_services
+from sleuth.studio.client.sleuth import NamedModel, last_answer, open_client, open_client_or_none, open_services
 from sleuth.studio.evaluation.data import GoldQuestion, System
 from sleuth.studio.evaluation.gold import PASSAGES, KnownGold, OracleRetriever, shown_gold
 from sleuth.studio.evaluation.models import BudgetSpent, EvaluationBudget, EvaluationModel
@@ -194,8 +194,9 @@ async def open_runner(
     *,
     simulation: Simulation | None,
     parts: Sequence[str],
+    needs_model: bool = True,
 ) -> AsyncIterator[JobRunner]:
-    """Open the store of the settings, and their model server unless the runs are simulated.
+    """Open the store of the settings, and their model server unless the runs are simulated or need none.
 
     The only knowledge graph is the one in the settings: with that of the collection's triples, which grow during runs,
     the cost of a question would depend on earlier ones.
@@ -206,7 +207,8 @@ async def open_runner(
     async with AsyncExitStack() as opened:
         model: NamedModel = SimulatedModel(Gold(id="", question="", answer=""), simulation or Simulation(rates={}))
         if not simulation:
-            model = await opened.enter_async_context(open_client(settings))
+            open_model = open_client if needs_model else open_client_or_none
+            model = await opened.enter_async_context(open_model(settings))
         opening = open_services(settings, model, collection, triples=MemoryTriples())
         services = await opened.enter_async_context(opening)
         store, gold = await opened.enter_async_context(open_store(settings)), KnownGold(collection)

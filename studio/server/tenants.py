@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.persistence.threads import Threads
 from sleuth.graphs.runs.service import RunService
-from sleuth.studio.client.sleuth import NamedModel, open_services
+from sleuth.studio.client.sleuth import MissingModel, NamedModel, open_services
 from sleuth.tools.collection import Collection
 from sleuth.tools.collection.collection import make_passage_embedder
+from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
 
@@ -44,17 +45,26 @@ class Tenants:
         """Return an owner's runs for reading: they need no model server."""
         return RunService(replace(self.store, threads=Threads(self.store.engine, owner, self.store.locks)))
 
-    async def runs(self, owner: str) -> RunService:
+    async def runs(self, owner: str, *, needs_model: bool = True) -> RunService:
         """Return an owner's runs, with the services that running them takes.
 
         Raises:
-            ModelError: the model server cannot be used.
+            ModelError: the model server cannot be used, and the run `needs_model`.
             StoreError: the collection cannot be used.
         """
-        collection, model = await self.collection(owner), await self.model()
+        collection, model = await self.collection(owner), await self._model_or_none(needs_model=needs_model)
+        name = f"services of {owner}" + (" without a model" if isinstance(model, MissingModel) else "")
         opening = open_services(self.settings_of(owner), model, collection)
-        services = await self._once(f"services of {owner}", lambda: self._resources.enter_async_context(opening))
+        services = await self._once(name, lambda: self._resources.enter_async_context(opening))
         return RunService(self.read_only_runs(owner).store, services)
+
+    async def _model_or_none(self, *, needs_model: bool) -> NamedModel:
+        try:
+            return await self.model()
+        except ModelUnavailable as error:
+            if needs_model:
+                raise
+            return MissingModel(reason=error)
 
     async def collection(self, owner: str) -> Collection:
         """Return an owner's collection."""

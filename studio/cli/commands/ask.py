@@ -12,7 +12,7 @@ from sleuth.graphs.runs.service import RunService, check_question
 from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.interactive import chat
-from sleuth.studio.client.sleuth import DEFAULT_METHOD, Sleuth, open_sleuth
+from sleuth.studio.client.sleuth import DEFAULT_METHOD, MODELLESS_METHOD, Sleuth, open_sleuth
 from sleuth.studio.console.output import JsonOption, emit, progress_console
 from sleuth.studio.console.run_view import answer_view, watch
 from sleuth.studio.model_server.adapter import DEMO_NOTICES
@@ -26,7 +26,10 @@ async def ask(
     *,
     method: Annotated[
         str | None,
-        typer.Option(help=f"One of: {', '.join([*METHODS, CHAT.name])}. Default: {DEFAULT_METHOD}."),
+        typer.Option(
+            help=f"One of: {', '.join([*METHODS, CHAT.name])}. "
+            f"Default: {DEFAULT_METHOD}; without a model server {MODELLESS_METHOD}."
+        ),
     ] = None,
     thread: Annotated[
         str | None,
@@ -63,16 +66,18 @@ async def ask(
             await chat(sleuth, thread=thread, values=values, budget=budget, where=where, verbose=verbose)
         return
     check_question(question)  # report errors that need no model server before connecting to it
-    method = method or DEFAULT_METHOD
-    kind = runnable(method)
+    kind = runnable(method or DEFAULT_METHOD)
     if kind is not CHAT or thread is None:  # an existing chat has stored settings
         configure(kind, values, settings.profile)
     pages = await get_pages(page or [])
     async with open_sleuth(settings, command="sleuth ask") as sleuth:
         _warn_of_demo(sleuth)
+        if method is None and sleuth.model_problem:
+            notice = f"No model server answers at {settings.model_url}: {MODELLESS_METHOD} answers without a model."
+            progress_console().print(notice, style="yellow", soft_wrap=True)
         events = sleuth.stream(
             question,
-            method=method,
+            method=method or sleuth.default_method,
             values=values,
             budget=budget,
             thread=thread,

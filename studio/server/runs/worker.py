@@ -25,6 +25,7 @@ from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Step
 from sleuth.graphs.persistence.tables import LONGEST_NAME
 from sleuth.graphs.persistence.thread_locks import check_token
+from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.execution import now
 from sleuth.graphs.runs.history import replay_steps
 from sleuth.graphs.runs.service import RunService
@@ -373,7 +374,8 @@ class RunWorker:
         """Run a job and publish its events."""
         answer: Answer | None = None
         async with self._home_lock.hold("shared", wait=math.inf if job.is_recovered else INGEST_WAIT):
-            runs = await self._tenants.runs(job.owner)
+            method = (await job.runs.store.threads.get(job.thread)).method
+            runs = await self._tenants.runs(job.owner, needs_model=runnable(method).needs_model)
             if job.last_event:  # a kill may have followed steps that are stored and not published
                 for step in await replay_steps(runs, job.thread, known=await self._log.finished_tasks(job.thread)):
                     await self._publish_step(replace(step, state="started", update={}), job, record)

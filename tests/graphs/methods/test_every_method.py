@@ -13,8 +13,8 @@ from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.types import Explanation, Hit
 
-ALONE = [name for name in METHODS if name != "auto"]
-"""The methods that need no other one."""
+ALONE = [name for name, method in METHODS.items() if name != "auto" and method.needs_model]
+"""The methods that ask a model and need no other method."""
 
 
 @pytest.mark.parametrize("id", ["q08", pytest.param("q29", marks=pytest.mark.sweep)])

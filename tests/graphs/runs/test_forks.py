@@ -17,8 +17,8 @@ from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.errors import RunError
 from sleuth.tools.text.normalization import comparison_key
 
-PLAYED = [name for name in METHODS if name not in ("auto", "closed-book")]
-"""Hops of `auto` are runs of their own; closed-book finds nothing out."""
+PLAYED = [name for name, method in METHODS.items() if name not in ("auto", "closed-book") and method.needs_model]
+"""Hops of `auto` are runs of their own; closed-book finds nothing out; reader asks no model."""
 PAIRS = [(PLAYED[at], PLAYED[at - step]) for step in (1, 2) for at in range(len(PLAYED))]
 """Each method twice as the source and twice as the target: a fork reads nothing else of either."""
 
@@ -111,7 +111,7 @@ async def fork_into(table: Table, method: str, at: str, **changes: Any) -> tuple
     return runs, (await fork_run(runs, id, at=moment.checkpoint, into=method, changes=changes))["thread"]
 
 
-@pytest.mark.parametrize("method", [name for name in METHODS if name not in ("par-rag", "search-trained")])
+@pytest.mark.parametrize("method", [name for name in METHODS if name not in ("par-rag", "search-trained", "reader")])
 async def test_fork_from_an_intermediate_step_searches_for_the_question(table: Table, method: str) -> None:
     runs, thread = await fork_into(table, method, "first")
     everyone, finding = AllRolesModel(table.chain), table.chain.hops[0].answer

@@ -7,14 +7,29 @@ from pathlib import Path
 
 import httpx
 import pytest
+from asgi_server import started
 from cli_process import sleuth
 from postgres_fixture import BOTH_STORES
-from serve_scene import LIGHT, QUESTION, Oracle, Serve, app_of, begin, begin_held, steps_in, told, upload
+from serve_scene import (
+    LIGHT,
+    QUESTION,
+    Oracle,
+    Serve,
+    app_of,
+    begin,
+    begin_held,
+    client_of,
+    steps_in,
+    told,
+    upload,
+)
 from sqlalchemy import MetaData, select
 
 from sleuth.graphs.persistence.threads import Origin
+from sleuth.studio.server.app import create_app
 from sleuth.studio.server.state import ServerState, server_state_of
 from sleuth.tools.errors import ModelUnavailable
+from sleuth.tools.settings import Settings
 from sleuth.tools.sources.web_pages.page import PageText
 
 STOPPED = {"state": "stopped", "status": "interrupted"}
@@ -38,6 +53,18 @@ async def test_run_streams_its_steps_and_ends_with_its_answer(client: httpx.Asyn
     assert [row["id"] for row in (await client.get("/v1/runs")).json()] == [thread]
     assert await told(client, thread, after=2) == events[2:]
     assert await told(client, thread, after=len(events)) == []
+
+
+async def test_reader_answers_without_a_model_server(tmp_path: Path) -> None:
+    app = create_app(Settings(home=tmp_path, embedder="none", model_url="http://127.0.0.1:9/v1"))
+    async with started(app), client_of(app) as client:
+        await upload(client)
+        _, name, answer = (await told(client, await begin(client, method="reader")))[-1]
+        assert (name, answer["status"], answer["text"]) == ("answer", "answered", "Edric Gannow")
+        assert (answer["cost"]["calls"], answer["citations"][0]["document"]) == (0, "light.md")
+        _, name, error = (await told(client, await begin(client)))[-1]
+        assert (name, error["type"]) == ("error", "model_error")
+        assert "http://127.0.0.1:9/v1" in error["message"]
 
 
 async def test_shown_citation_of_an_updated_document_is_marked(client: httpx.AsyncClient) -> None:

@@ -1,0 +1,1 @@
+"""Answers from the passages alone, without a language model."""

@@ -1,0 +1,158 @@
+"""reader: answer without a language model. Search, read, search again from the best passage, cite, decide.
+
+    retrieve -> read -> (follow -> read)* -> answer
+
+The evidence checker (`sleuth.tools.evidence_checker`) reads the passages together and returns the words that answer the
+question. If they do not support an answer well, the next search starts from the names of the most relevant passage, up
+to `hops` searches. An answer with less than `min_support` is refused.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from langgraph.graph import END, START, StateGraph
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from sleuth.graphs.core.answer import Citation, Support, Verdict, make_verdict
+from sleuth.graphs.core.context import Context, MethodSettings
+from sleuth.graphs.core.method import Method
+from sleuth.graphs.core.node import Call, new_graph, node
+from sleuth.graphs.core.state import Question, RunState, Update
+from sleuth.graphs.evidence.check import as_evidence, make_support, require_checker, unsupported
+from sleuth.graphs.evidence.citations import cite_closest, cite_sentence
+from sleuth.graphs.evidence.outcomes import make_note
+from sleuth.graphs.evidence.retrieval import search_passages, short_names
+from sleuth.graphs.evidence.text_spans import find_words
+from sleuth.tools.evidence_checker.checker import Reading
+from sleuth.tools.search import Mode, Query
+from sleuth.tools.types import Passage
+
+SHOWN = 10
+"""Passages that are kept for the next search: the most relevant of all that were found."""
+RELEVANT = 0.5
+"""The least relevance of a passage that is cited without the answer in it."""
+
+
+class Settings(MethodSettings):
+    """Settings of `--set`."""
+
+    top_k: int = Field(default=5, ge=1, le=100, description="passages of each search")
+    hops: int = Field(default=2, ge=1, le=5, description="searches; each starts from a passage of the one before")
+    mode: Mode = Field(default="graph", description="how to search")
+    min_support: float = Field(default=0.2, ge=0, le=1, description="the least support of an answer; less is refused")
+
+
+class ReadAnswer(TypedDict):
+    """The answer that was read, with its citations; `support` decides what becomes of it."""
+
+    text: str
+    citations: list[Citation]
+    support: Support
+
+
+@dataclass(frozen=True, kw_only=True)
+class State(RunState):
+    """State of the reader."""
+
+    evidence: list[str] = field(default_factory=list)
+    """Passages found so far by archive reference, the most relevant first once they were read."""
+    searched: int = 0
+    """The number of searches."""
+    reading: ReadAnswer | None = None
+    """The answer read from them."""
+    follows: bool = False
+    """Another search follows: the answer has little support, and searches are left."""
+
+
+@node
+async def retrieve(state: State, call: Call[Settings]) -> Update:
+    """Search the passages for the question, and for what is known."""
+    known = short_names(found["finding"] for found in state.notes.values())
+    query = Query(text=state.question, k=call.settings.top_k, mode=call.settings.mode, entities=known)
+    return {"evidence": (await search_passages(call, {"": query}))[""], "searched": 1}
+
+
+@node
+async def read(state: State, call: Call[Settings]) -> Update:
+    """Read the passages together; sort them by relevance."""
+    checker, passages = require_checker(call.context.checker), await call.load(state.evidence)
+    if not passages:
+        return {"reading": None, "follows": False}
+    reading = await asyncio.to_thread(checker.read, state.question, as_evidence(passages))
+    order = sorted(range(len(passages)), key=lambda at: -reading.relevance[at])[:SHOWN]
+    support = make_support(reading.support_of(reading.answer), reading)
+    found = ReadAnswer(text=reading.answer, citations=_cite(state.question, reading, passages, order), support=support)
+    follows = "weak" in support and state.searched < call.settings.hops
+    return {"reading": found, "evidence": [state.evidence[at] for at in order], "follows": follows}
+
+
+@node
+async def follow(state: State, call: Call[Settings]) -> Update:
+    """Search with the title of the most relevant passage, for passages about its names."""
+    settings, passages = call.settings, await call.load(state.evidence)
+    title = passages[0].title
+    names = short_names([title, state.reading["text"] if state.reading else ""])
+    seen = frozenset(passage.id for passage in passages)
+    text = f"{state.question} {title}"
+    query = Query(text=text, k=settings.top_k, mode=settings.mode, hop=True, entities=names, seen=seen)
+    found = (await search_passages(call, {"": query}))[""]
+    return {"evidence": list(dict.fromkeys([*state.evidence, *found])), "searched": state.searched + 1}
+
+
+@node
+async def answer(state: State, call: Call[Settings]) -> Update:
+    """Answer with what was read if it has enough support, otherwise refuse."""
+    reading = state.reading
+    if reading is None:
+        return {"verdict": make_verdict("unknown", "", [])}
+    if reading["support"]["score"] < call.settings.min_support:
+        return {"verdict": unsupported(reading["support"], reading["text"])}
+    note = make_note(state.question, reading["text"], reading["citations"])
+    verdict = make_verdict("answered", reading["text"], [note])
+    return {"notes": {"answer": note}, "verdict": Verdict(**verdict, support=reading["support"])}
+
+
+def search_again(state: State) -> Literal["follow", "answer"]:
+    """Route to another search while the answer has little support."""
+    return "follow" if state.follows else "answer"
+
+
+def graph() -> StateGraph[State, Context, Question, State]:
+    """Return the uncompiled state machine."""
+    graph = new_graph(State, retrieve, read, follow, answer)
+    graph.add_edge(START, "retrieve")
+    graph.add_edge("retrieve", "read")
+    graph.add_conditional_edges("read", search_again)
+    graph.add_edge("follow", "read")
+    graph.add_edge("answer", END)
+    return graph
+
+
+def _cite(question: str, reading: Reading, passages: Sequence[Passage], order: Sequence[int]) -> list[Citation]:
+    """Cite the sentence of the answer, after one of another passage that names its passage.
+
+    For yes or no, cite the closest sentences of the two most relevant passages.
+    """
+    if not (reading.spans and reading.answer == reading.spans[0].text):
+        return cite_closest(question, [passages[at] for at in order[:2]])
+    span = reading.spans[0]
+    read = passages[span.passage]
+    others = [passages[at] for at in order if at != span.passage and reading.relevance[at] >= RELEVANT]
+    named = [(each, list(find_words(read.title.split(), each.text))) for each in others]
+    leading = next((cite_sentence(each, found[0][0]) for each, found in named if found), None)
+    return [*([leading] if leading else []), cite_sentence(read, span.start)]
+
+
+METHOD = Method(
+    name="reader",
+    line="answer without a language model: search, read, search again, cite",
+    paper="none: our way of answering without a model server",
+    when="there is no model server, or the answer is a few words of a passage",
+    calls="0",
+    graph=graph,
+    settings=Settings,
+    needs_model=False,
+)
