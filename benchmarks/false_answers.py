@@ -17,13 +17,13 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from benchmarks.harness import half_of
 from sleuth.studio.evaluation.scoring import f1
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 from sleuth.tools.search.vectors import Vectors
 from sleuth.tools.search.vectors.embedder import LocalEmbedder
 from sleuth.tools.settings import Settings
 from training.evidence_checker.sources import part_of
+from training.retrieved import half_of
 
 THRESHOLDS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 SHOWN = 5

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import sha1
 from multiprocessing import get_context
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -111,11 +110,6 @@ def in_own_process(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R
 def write_json(file: Path, value: object) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
-
-
-def half_of(key: str) -> int:
-    """Return 0 for questions that choose settings, 1 for those that are reported."""
-    return int(sha1(key.encode(), usedforsecurity=False).hexdigest(), 16) // 2 % 2
 
 
 async def golds(collection: Collection) -> list[Gold]:

@@ -37,6 +37,18 @@ class TrainingStep(Row):
     paragraph: int | None = None
 
 
+class Titled(Row):
+    """A line with a title."""
+
+    title: str
+
+
+class Fact(Row):
+    """A sentence of a supporting paragraph that a question takes."""
+
+    text: str
+
+
 class TrainingQuestion(Row):
     """A question with its paragraphs, or with one `paragraph` under a `title`, which answers it."""
 
@@ -52,6 +64,8 @@ class TrainingQuestion(Row):
     paragraphs: list[Paragraph] = []
     decomposition: list[TrainingStep] = []
     evidence_triples: list[tuple[str, str, str]] = []
+    supporting_facts: list[Fact] = []
+    evidence: list[Fact] = []
 
     def all(self) -> list[Paragraph]:
         """Return the paragraphs; supporting ones are marked."""

@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+import re
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -9,27 +9,27 @@ import pytest
 import torch
 from checker import TOKENIZER, tiny_encoder
 from json_lines import write_rows
-from safetensors.torch import load_file
+from tokenizers import Tokenizer
 
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
-from sleuth.tools.evidence_checker.checker import Floats, Ids, Run
 from sleuth.tools.evidence_checker.inputs import Layout
-from training.evidence_checker.batches import Row, batches, collate, encode
+from training.evidence_checker.batches import PIECE, Row, batches, collate, encode, load_rows, save_rows
 from training.evidence_checker.examples import (
     Example,
     compose,
     epoch,
     negative,
     occurrences,
+    opposite,
     plain,
 )
 from training.evidence_checker.export import convert
-from training.evidence_checker.model import from_pretrained
-from training.evidence_checker.sources import Item, of_part, read_items, read_worlds
-from training.evidence_checker.train import CHECKPOINT, WEIGHTS, Plan, train
+from training.evidence_checker.model import from_pretrained, merge, restore, runner
+from training.evidence_checker.sources import Item, of_part, read_comparisons, read_items, read_worlds
+from training.evidence_checker.train import CHECKPOINT, Plan, train, trained_network
 
-LAYOUT = Layout(TOKENIZER)
+LAYOUT = Layout(TOKENIZER, piece=PIECE)
 FERRY = Evidence(title="Ferry", text="The ferry was built by Oda Brask in 1911. It sank off Kestrow in 1934.")
 BRASK = Evidence(title="Oda Brask", text="Oda Brask was born in Kestrow. She built ferries.")
 RAIN = Evidence(title="Rain", text="Rain falls on the ferry when it is built.")
@@ -114,6 +114,19 @@ def test_questions_of_a_world_are_in_one_part(tmp_path: Path) -> None:
         read_worlds(tmp_path / "complete")
 
 
+def test_comparisons_are_of_pages_outside_the_evaluation(tmp_path: Path) -> None:
+    titles = [f"Person {at}" for at in range(9)]
+    pages = [
+        {"title": each, "text": f"{each} (born 19{at}0) sails.", "is_supporting": at == 0}
+        for at, each in enumerate(titles)
+    ]
+    write_rows(tmp_path / "train/2wiki.jsonl.gz", {"id": "1", "question": "?", "answer": "x", "paragraphs": pages})
+    write_rows(tmp_path / "2wiki/corpus.jsonl.gz", {"id": "1", **pages[0]})
+    items = [*read_comparisons(tmp_path)]
+    assert {page.title for item in items for page in item.gold} == set(titles[1:])
+    assert {item.part for item in items} == {"train"}
+
+
 def test_a_folder_without_training_files_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="contains no training files"):
         read_items(tmp_path)
@@ -153,23 +166,56 @@ def test_multi_hop_examples_are_answerable_with_all_gold_only() -> None:
     assert {example.answerable for example in unclear} == {-1}
 
 
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Who died later, Oda Brask or Ib Tolne?", "Who died earlier, Oda Brask or Ib Tolne?"),
+        ("Which ship is older, Ib Tolne or Oda Brask ?", "Which ship is younger, Ib Tolne or Oda Brask ?"),
+        ("Who built it first, Ib Tolne or Per Lund?", None),
+        ("Who sailed first?", None),
+    ],
+)
+def test_the_opposite_of_a_comparison_has_the_other_answer(question: str, expected: str | None) -> None:
+    found = opposite(replace(HOPS, text=question, answers=("Oda Brask", "Brask")))
+    assert (found and (found.text, found.answers)) == (expected and (expected, ("Ib Tolne",)))
+
+
 # Rows and batches
 
 
-def decode(row: Row, passages: Sequence[Evidence]) -> set[str]:
-    texts = set()
-    for first, last in row.spans:
-        for piece, _, begin, _ in row.window.places():
-            if begin <= first < begin + len(piece.ids):
-                texts.add(passages[piece.passage].text[piece.starts[first - begin] : piece.ends[last - begin]])
-    return texts
+def texts(row: Row, first: str, last: str) -> set[str]:
+    """Return the words from each mark of a beginning to the next one of an end."""
+    pairs = zip(np.flatnonzero(row.tokens[first]), np.flatnonzero(row.tokens[last]), strict=True)
+    return {Tokenizer.from_file(str(TOKENIZER)).decode(row.tokens["ids"][begin : end + 1]) for begin, end in pairs}
 
 
 def test_labels_are_the_tokens_of_the_answers() -> None:
     example = plain(HOPS)
     row = encode(example, LAYOUT)
-    assert decode(row, example.passages) == {"Kestrow"} and len(row.spans) == 2
-    assert row.relevant == tuple(int(passage != RAIN) for passage in example.passages)
+    assert texts(row, "starts", "ends") == {"kestrow"} and row.tokens["starts"].sum() == 2
+    assert row.relevant.tolist() == [int(passage != RAIN) for passage in example.passages]
+
+
+def test_supporting_sentences_are_labels_where_they_are_known() -> None:
+    row = encode(plain(replace(HOPS, facts=("Oda Brask was born in Kestrow.",))), LAYOUT)
+    support = Tokenizer.from_file(str(TOKENIZER)).decode(row.tokens["ids"][row.tokens["support"] == 1])
+    assert support == "oda brask was born in kestrow."
+    assert ((row.tokens["support"] == -1) == ~row.tokens["text"]).all()
+    assert (encode(plain(HOPS), LAYOUT).tokens["support"] == -1).all()
+
+
+def test_only_the_part_of_a_long_passage_with_the_answer_is_relevant() -> None:
+    long = Evidence(title="Ferry", text=f"{'The river is long and wide. ' * 40}{FERRY.text}")
+    for facts, other in (((), -1), (("It sank off Kestrow in 1934.",), 0)):
+        row = encode(plain(replace(ASKED, gold=(long,), facts=facts)), LAYOUT)
+        assert set(row.relevant.tolist()) == {other, 1} and (row.relevant == 1).sum() == 1
+
+
+def test_rows_are_the_same_after_they_are_stored(tmp_path: Path) -> None:
+    rows = [encode(example, LAYOUT) for example in epoch([ASKED, HOPS, CLAIM], 0)]
+    save_rows(rows, tmp_path / "rows.npz")
+    for one, other in zip(rows, load_rows(tmp_path / "rows.npz"), strict=True):
+        assert all(np.array_equal(getattr(one, name), getattr(other, name)) for name in ("tokens", "relevant", "whole"))
 
 
 def test_batches_contain_every_row_once_within_the_limit() -> None:
@@ -193,16 +239,16 @@ def test_an_interrupted_training_gives_the_same_weights(tmp_path: Path) -> None:
     data, base = small_data(tmp_path / "data"), tiny_encoder(tmp_path / "base")
     plan = Plan(tokens=6000, batch=512, rate=1e-3)
     whole = train(data, tmp_path / "whole", plan, base=base)
-    assert whole["finished"] and whole["tokens"] >= 6000 and whole["curve"]
+    assert whole["finished"] and whole["tokens"] >= 6000
     slices = 0
     part = train(data, tmp_path / "parts", plan, base=base, minutes=0)
     while not part["finished"]:
         part = train(data, tmp_path / "parts", plan, base=base, minutes=0)
         slices += 1
     assert slices > 3
-    one, other = (load_file(tmp_path / name / WEIGHTS) for name in ("whole", "parts"))
-    assert all(torch.equal(one[name], other[name]) for name in one)
-    assert part["curve"] == whole["curve"]
+    one, other = (torch.load(tmp_path / name / CHECKPOINT, weights_only=True) for name in ("whole", "parts"))
+    assert all(torch.equal(one["network"][name], other["network"][name]) for name in one["network"])
+    assert one["progress"]["losses"] == other["progress"]["losses"]
 
 
 @pytest.mark.nightly
@@ -214,6 +260,36 @@ def test_training_lowers_the_loss_and_another_plan_is_refused(tmp_path: Path) ->
     assert end < 0.8 * begin
     with pytest.raises(UsageError, match="of another training"):
         train(data, out, Plan(tokens=50_000), base=base)
+
+
+def test_resuming_reads_the_stored_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, base = small_data(tmp_path / "data"), tiny_encoder(tmp_path / "base")
+    first = train(data, tmp_path / "out", Plan(tokens=6000, batch=512), base=base, minutes=0)
+    monkeypatch.setattr("training.evidence_checker.train.with_neighbours", None)
+    assert train(data, tmp_path / "out", Plan(tokens=9000, batch=512), base=base, minutes=0)["tokens"] > first["tokens"]
+
+
+@pytest.mark.parametrize("family", ["bert", "mpnet"])
+def test_adapters_are_trained_alone_and_merged_for_export(tmp_path: Path, family: str) -> None:
+    data, base, out = small_data(tmp_path / "data"), tiny_encoder(tmp_path / "base", family), tmp_path / "out"
+    train(data, out, Plan(tokens=1500, batch=512, rate=1e-2, rank=4), base=base)
+    weights = torch.load(out / CHECKPOINT, weights_only=True)["network"]
+    assert all(re.search(r"lora_[AB]|^(tokens|whole)\.", name) for name in weights) and len(weights) == 2 * 12 + 4
+    network = trained_network(out, base)
+    request = ("Who built it?", [FERRY, BRASK])
+    expected = EvidenceChecker(LAYOUT, runner(network)).logits(*request)
+    assert (
+        np.abs(expected - EvidenceChecker(LAYOUT, runner(from_pretrained(base, rank=4))).logits(*request)).max() > 0.1
+    )
+    convert(merge(network), base / "tokenizer.json", tmp_path / "checker", eight_bits=False)
+    assert np.abs(EvidenceChecker.load(tmp_path / "checker").logits(*request) - expected).max() < 0.05
+    with pytest.raises(UsageError, match="of another network"):
+        restore(from_pretrained(base), weights)
+
+
+def test_the_rate_rises_stays_and_falls() -> None:
+    plan = Plan(tokens=100, rate=1.0, warm_up=0.1, decay=0.2)
+    assert [plan.rate_at(tokens) for tokens in (5, 10, 50, 80, 90, 100)] == pytest.approx([0.5, 1, 1, 1, 0.5, 0])
 
 
 @pytest.mark.nightly
@@ -230,12 +306,3 @@ def test_exported_network_in_eight_bits_is_close_and_small(tmp_path: Path) -> No
         expected = EvidenceChecker(LAYOUT, runner(network)).logits(*request)
         assert np.abs(large.logits(*request) - expected).max() < 0.02
         assert np.abs(small.logits(*request) - expected).max() < 0.05
-
-
-def runner(network: torch.nn.Module) -> Run:
-    def run(ids: Ids, mask: Ids, types: Ids) -> tuple[Floats, Floats]:
-        with torch.no_grad():
-            tokens, whole = network(*map(torch.from_numpy, (ids, mask, types)))
-        return tokens.numpy(), whole.numpy()
-
-    return run

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from training.roles.tuning.merge_adapter import merge_while_tuning
+from training.merge_adapter import merge_while_tuning
 
 
 class Two(torch.nn.Module):

@@ -27,7 +27,10 @@ SHIPPED = Path(__file__).parent / "model"
 Floats: TypeAlias = NDArray[np.float32]
 Ids: TypeAlias = NDArray[np.int64]
 Run: TypeAlias = Callable[[Ids, Ids, Ids], tuple[Floats, Floats]]
-"""The network: ids, mask and types (rows, length) to logits of tokens (rows, length, 3) and of the whole (rows, 7)."""
+"""The network: ids, mask and types (rows, length) to logits of tokens (rows, length, columns) and the whole (rows, 7).
+
+The columns are start, end and relevance; further ones are not read.
+"""
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -150,10 +153,12 @@ class EvidenceChecker:
 
         def run(ids: Ids, mask: Ids, types: Ids) -> tuple[Floats, Floats]:
             inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
-            tokens, whole = session().run(None, inputs)
+            names = {each.name for each in session().get_inputs()}  # some encoders have no types
+            tokens, whole = session().run(None, {name: rows for name, rows in inputs.items() if name in names})
             return tokens, whole
 
-        return cls(Layout(folder / TOKENIZER), run, Temperatures(**settings["temperatures"]))
+        layout = Layout(folder / TOKENIZER, piece=settings.get("piece"))
+        return cls(layout, run, Temperatures(**settings["temperatures"]))
 
     def read(self, question: str, passages: Sequence[Evidence]) -> Reading:
         """Return how the passages answer a question."""

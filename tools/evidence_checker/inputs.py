@@ -1,14 +1,17 @@
 """Input of the evidence checker: a question with passages as token ids, and tokens back to characters.
 
-`[CLS] question [SEP] title. passage [SEP] title. passage [SEP]`. Several passages share one window, so that the
-encoder can read an answer that takes two of them. A window contains complete pieces only; a piece is a passage, or a
-part of one that is longer than a window. Its relevance is read from all of its tokens.
+`[CLS] question [SEP] title. passage [SEP] title. passage [SEP]`, with the tokenizer's own marks. Several passages share
+one window, so that the encoder can read an answer that takes two of them. A window contains complete pieces only; a
+piece is a passage, or a part of a longer one. Its relevance is read from all of its tokens.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from sleuth.tools.text.sentences import sentence_spans
 
 if TYPE_CHECKING:
     from tokenizers import Encoding
@@ -18,7 +21,6 @@ WINDOW = 512
 QUESTION = 128
 """Tokens of the question that are read; the rest is cut off."""
 _TITLE = 32
-_CLS, _SEP = 101, 102
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,13 +70,20 @@ class Window:
 class Layout:
     """The tokenizer, and how questions and passages become windows. Not for two threads at the same time."""
 
-    def __init__(self, file: Path) -> None:
-        """Load a `tokenizer.json`; its own truncation and padding are switched off."""
+    def __init__(self, file: Path, *, piece: int | None = None) -> None:
+        """Load a `tokenizer.json`; its own truncation and padding are switched off.
+
+        Args:
+            file: the tokenizer.
+            piece: tokens of a piece, which then contains complete sentences; None cuts only what exceeds a window.
+        """
         from tokenizers import Tokenizer
 
         self._tokenizer = Tokenizer.from_file(str(file))
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
+        self._begin, self._separator = self._tokenizer.encode("").ids
+        self._piece = piece
 
     def question(self, text: str) -> tuple[int, ...]:
         """Return the token ids of a question or statement, up to QUESTION."""
@@ -85,11 +94,11 @@ class Layout:
         texts = self._encode([passage.text for passage in passages])
         titles = self._encode([f"{passage.title}." if passage.title else "" for passage in passages])
         found: list[Piece] = []
-        for at, (text, title) in enumerate(zip(texts, titles, strict=True)):
+        for at, (passage, text, title) in enumerate(zip(passages, texts, titles, strict=True)):
             heading = tuple(title.ids[:_TITLE])
             room = WINDOW - len(question) - 3 - len(heading)
-            for begin in range(0, max(1, len(text.ids)), room):
-                part = slice(begin, begin + room)
+            fixed = (slice(begin, begin + room) for begin in range(0, max(1, len(text.ids)), room))
+            for part in _sentences(passage.text, text.offsets, min(room, self._piece)) if self._piece else fixed:
                 starts, ends = zip(*text.offsets[part], strict=True) if text.ids else ((), ())
                 found.append(
                     Piece(passage=at, title=heading, ids=tuple(text.ids[part]), starts=starts, ends=ends)
@@ -98,12 +107,12 @@ class Layout:
 
     def window(self, question: Sequence[int], pieces: Sequence[Piece]) -> Window:
         """Return the window of pieces that fit together."""
-        ids = [_CLS, *question, _SEP]
+        ids = [self._begin, *question, self._separator]
         asked = len(ids)
         begins = []
         for piece in pieces:
             begins.append(len(ids))
-            ids += [*piece.title, *piece.ids, _SEP]
+            ids += [*piece.title, *piece.ids, self._separator]
         types = (0,) * asked + (1,) * (len(ids) - asked)
         return Window(ids=tuple(ids), types=types, pieces=tuple(pieces), begins=tuple(begins))
 
@@ -130,3 +139,18 @@ class Layout:
 
     def _encode(self, texts: Sequence[str]) -> "list[Encoding]":
         return self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+
+
+def _sentences(text: str, tokens: Sequence[tuple[int, int]], most: int) -> Iterator[slice]:
+    """Yield the tokens of each piece: complete sentences, unless one is longer than a piece."""
+    if len(tokens) <= most:
+        yield slice(0, most)
+        return
+    starts = [start for start, _ in tokens]
+    ends = [bisect_left(starts, end) for _, end in sentence_spans(text, lines=False)]
+    begin = 0
+    while begin < len(tokens):
+        last = bisect_right(ends, begin + most) - 1
+        end = ends[last] if last >= 0 and ends[last] > begin else begin + most
+        yield slice(begin, end)
+        begin = end

@@ -16,15 +16,23 @@ import numpy as np
 
 from sleuth.tools.evidence_checker import Evidence
 from sleuth.tools.text.sentences import sentence_spans
-from training.evidence_checker.sources import COMPLETE, MULTI_HOP, Item
+from training.evidence_checker.sources import COMPARISONS, COMPLETE, MULTI_HOP, WORLDS, Item
 
 NEIGHBOURS = 6
 """Similar passages that are kept for an item."""
 UNKNOWN = -1
 KINDS = {"span": 0, "yes": 1, "no": 2}
 RELATIONS = {"supported": 0, "contradicted": 1, "not mentioned": 2}
-SHARES = {"boolq": 0.35, "claims": 0.5, "none": 2.0, "hotpot": 2.0, "musique": 3.0}
-"""How often an item is used in an epoch, on average; 1 for sets that are not named."""
+SHARES = {
+    "squad none": 3.0, "squad": 0.7, "boolq": 0.35, "claims": 0.4, "hotpot": 2.0, "2wiki": 3.0, "2wiki yes": 1.5,
+    "2wiki no": 1.5, "musique": 6.0, WORLDS: 0.4, COMPARISONS: 0.7,
+}  # fmt: skip
+"""How often an item of a set, or of a set and a kind, is used in an epoch, on average; 1 for those not named."""
+_OPPOSITES = {
+    "earlier": "later", "first": "later", "later": "earlier", "more recently": "earlier", "older": "younger",
+    "younger": "older",
+}  # fmt: skip
+_COMPARISON = re.compile(rf"\b({'|'.join(_OPPOSITES)}), (.+) or (.+?)\s*\?$")
 _COVERED = 0.33
 _NAME = re.compile(r"(?<=\w )(?:[A-Z][\w’'-]+)(?: [A-Z][\w’'-]+)*|\b\d[\d,.]*\b")
 _WORD = re.compile(r"\w{3,}")
@@ -34,7 +42,8 @@ _WORD = re.compile(r"\w{3,}")
 class Example:
     """A question with passages and what is to be learned from it; UNKNOWN is not learned.
 
-    `relevant` has a value for each passage; answers are looked for in relevant ones. `made` names how it was composed.
+    `relevant` has a value for each passage; answers are looked for in relevant ones. `facts` are supporting sentences,
+    if known. `made` names how it was composed.
     """
 
     set: str
@@ -45,6 +54,7 @@ class Example:
     answerable: int = UNKNOWN
     kind: int = UNKNOWN
     relation: int = UNKNOWN
+    facts: tuple[str, ...] = ()
     made: str
 
 
@@ -136,7 +146,8 @@ def epoch(items: Sequence[Item], seed: int) -> list[Example]:
     dice = Random(seed)  # noqa: S311 - repeatable by design
     found = []
     for item in items:
-        share = SHARES.get(item.kind, SHARES.get("claims" if item.kind in RELATIONS else item.set, 1.0))
+        name = "claims" if item.kind in RELATIONS else item.set
+        share = SHARES.get(f"{name} {item.kind}", SHARES.get(name, 1.0))
         found += [compose(item, dice) for _ in range(int(share + dice.random()))]
     dice.shuffle(found)
     return found
@@ -166,6 +177,7 @@ def plain(item: Item) -> Example:
         answerable=UNKNOWN if item.kind in RELATIONS else int(right),
         kind=KINDS.get(item.kind, UNKNOWN),
         relation=RELATIONS.get(item.kind, UNKNOWN),
+        facts=item.facts,
         made="unanswerable" if item.kind == "none" else "own passage",
     )
 
@@ -237,11 +249,14 @@ def _multi_hop(item: Item, dice: Random) -> Example:
     """Return gold passages among as many distractors as a window holds, or fewer.
 
     In a fifth of the examples one gold passage is missing, in a tenth all are, in some the sentences with the answer.
+    Half of the comparisons that have an opposite are asked the other way round.
     """
+    if dice.random() < 0.5:
+        item = opposite(item) or item
     gold = plain(replace(item, others=()))
     made = dice.choices(("all", "one missing", "all missing", "sentence removed"), (65, 20, 10, 5))[0]
     if made == "one missing" and len(item.gold) > 1:
-        gold = _one_missing(item, dice)
+        gold = one_missing(item, dice)
     elif made == "all missing" and item.others:
         gold = replace(gold, passages=(), relevant=(), answers=(), answerable=0, kind=UNKNOWN, made=made)
     elif made == "sentence removed":
@@ -250,12 +265,27 @@ def _multi_hop(item: Item, dice: Random) -> Example:
     return _among(gold, item.others, dice, most=dice.choice((0, 2, 4, 8, 8)) or int(not gold.passages))
 
 
-def _one_missing(item: Item, dice: Random) -> Example:
+def opposite(item: Item) -> Item | None:
+    """Return a comparison of two with its opposite question (earlier, later), which has the other answer."""
+    match = _COMPARISON.search(item.text)
+    if not match:
+        return None
+    word, *names = match.groups()
+    others = [name for name in names if name.lower() not in {answer.lower() for answer in item.answers}]
+    if len(others) != 1:
+        return None
+    text = item.text[: match.start(1)] + _OPPOSITES[word] + item.text[match.end(1) :]
+    return replace(item, text=text, answers=(others[0],))
+
+
+def one_missing(item: Item, dice: Random, *, others: int = 0) -> Example:
+    """Return the question without one of its gold passages, among some of its distractors."""
     kept = dice.sample(item.gold, len(item.gold) - 1)
     own = plain(replace(item, gold=tuple(kept), others=()))
     has_answer = any(occurrences(item.answers, passage.text) for passage in kept)
     unclear = has_answer and item.set not in COMPLETE
-    return replace(own, answerable=UNKNOWN if unclear else 0, kind=UNKNOWN, made="one missing")
+    own = replace(own, answerable=UNKNOWN if unclear else 0, kind=UNKNOWN, made="one missing")
+    return _among(own, item.others, dice, most=others) if others else own
 
 
 def by_composition(examples: Sequence[Example]) -> dict[str, int]:

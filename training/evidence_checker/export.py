@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from sleuth.studio.cli.app import run_cli
 from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.evidence_checker.checker import NETWORK, SETTINGS, TOKENIZER, Temperatures
+from training.evidence_checker.batches import PIECE
 from training.evidence_checker.examples import UNKNOWN, Example, with_neighbours
 from training.evidence_checker.measure import held_out
-from training.evidence_checker.model import from_pretrained
+from training.evidence_checker.model import merge
 from training.evidence_checker.sources import of_part, read_items
-from training.evidence_checker.train import WEIGHTS
+from training.evidence_checker.train import trained_network
 from training.onnx_export import base_folder, export, quantize_weights
 
 if TYPE_CHECKING:
@@ -43,9 +44,9 @@ def convert(network: "Module", tokenizer: Path, out: Path, *, eight_bits: bool =
 
 
 def write_settings(out: Path, temperatures: Temperatures) -> None:
-    """Write the temperatures to a checker's folder."""
-    kept = {"answerable": temperatures.answerable, "relation": temperatures.relation}
-    (out / SETTINGS).write_text(json.dumps({"temperatures": kept}, indent=1) + "\n", encoding="utf-8")
+    """Write the temperatures and the size of pieces to a checker's folder."""
+    fitted = {"answerable": temperatures.answerable, "relation": temperatures.relation}
+    (out / SETTINGS).write_text(json.dumps({"temperatures": fitted, "piece": PIECE}, indent=1) + "\n", encoding="utf-8")
 
 
 def fit_temperatures(checker: EvidenceChecker, examples: Sequence[Example]) -> Temperatures:
@@ -81,12 +82,8 @@ def main(
     threads: Annotated[int | None, typer.Option(help="Threads; default: all cores.")] = None,
 ) -> None:
     """Write a checker's folder, and print its size and temperatures as JSON."""
-    from safetensors.torch import load_file
-
     start = base or base_folder()
-    network = from_pretrained(start)
-    network.load_state_dict(load_file(run / WEIGHTS))
-    convert(network, start / "tokenizer.json", out, eight_bits=eight_bits)
+    convert(merge(trained_network(run, start)), start / "tokenizer.json", out, eight_bits=eight_bits)
     items = read_items(data, worlds)
     examples = held_out(with_neighbours(of_part(items, "tune")))
     temperatures = fit_temperatures(EvidenceChecker.load(out, threads=threads), examples)

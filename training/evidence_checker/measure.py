@@ -13,7 +13,7 @@ from sleuth.studio.evaluation.calibration import area_interval
 from sleuth.studio.evaluation.scoring import Interval, exact_match, f1, interval
 from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.evidence_checker.checker import Reading, Support
-from training.evidence_checker.examples import KINDS, RELATIONS, Example, negative, plain
+from training.evidence_checker.examples import KINDS, RELATIONS, Example, negative, one_missing, plain
 from training.evidence_checker.sources import MULTI_HOP, Item
 
 NEGATIVES = ("sentence removed", "another passage", "question altered")
@@ -35,6 +35,7 @@ class Area(TypedDict):
 def held_out(items: Sequence[Item], *, seed: int = 0) -> list[Example]:
     """Return the items as they are, and a negative of a random kind for each that has one.
 
+    Multi-hop questions are also among their distractors without one of their passages.
     So about half of the questions are answerable, as the calibration assumes.
     """
     dice = Random(seed)  # noqa: S311 - repeatable by design
@@ -43,7 +44,8 @@ def held_out(items: Sequence[Item], *, seed: int = 0) -> list[Example]:
         if item.kind != "none" and item.set not in MULTI_HOP:
             kinds = dice.sample(NEGATIVES, len(NEGATIVES))
             found += [made for kind in kinds if (made := negative(item, kind, dice))][:1]
-    return found
+    missing = [one_missing(item, dice, others=8) for item in items if item.set in MULTI_HOP and len(item.gold) > 1]
+    return found + [example for example in missing if example.answerable == 0]
 
 
 def measure(reader: EvidenceChecker, examples: Sequence[Example], *, seed: int = 0) -> dict[str, Any]:
@@ -63,11 +65,13 @@ def measure(reader: EvidenceChecker, examples: Sequence[Example], *, seed: int =
 
 
 def _answers(examples: Sequence[Example], readings: Sequence[Reading], seed: int) -> dict[str, dict[str, Interval]]:
-    """Return exact match and F1 of the best answer on answerable questions, whatever their answerability."""
+    """Return exact match and F1 of the best answer on questions that are not unanswerable, whatever the reading's
+    answerability.
+    """
     own: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for example, reading in zip(examples, readings, strict=True):
         wanted = example.answers or ("yes",) * (example.kind == KINDS["yes"]) or ("no",) * (example.kind == KINDS["no"])
-        if wanted and example.answerable == 1 and example.set != "boolq":
+        if wanted and example.answerable != 0 and example.set != "boolq":
             own[example.set].append((exact_match(reading.answer, wanted), f1(reading.answer, wanted)))
     return {
         name: {metric: interval([each[at] for each in scores], seed=seed) for at, metric in enumerate(("em", "f1"))}

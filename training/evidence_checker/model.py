@@ -1,9 +1,13 @@
-"""The network: MiniLM's encoder with linear heads, and what it learns."""
+"""The network: an encoder with linear heads, and what it learns."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from sleuth.tools.errors import UsageError
+from sleuth.tools.evidence_checker.checker import Floats, Ids, Run
 from training.evidence_checker.examples import UNKNOWN
+from training.merge_adapter import merge_while_tuning
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -12,47 +16,94 @@ if TYPE_CHECKING:
     from training.evidence_checker.batches import Batch
 
 Outputs: TypeAlias = "tuple[Tensor, Tensor]"
-SHARES = {"span": 1.0, "answerable": 1.0, "kind": 0.5, "relation": 1.0, "relevance": 0.5}
+SHARES = {"span": 1.0, "answerable": 1.0, "kind": 0.5, "relation": 1.0, "relevance": 0.5, "support": 1.0}
 """Weights of the parts of the loss."""
 
 
-def from_pretrained(folder: Path) -> "Module":
+def from_pretrained(folder: Path, *, rank: int = 0) -> "Module":
     """Return the network with an encoder's pretrained weights and new heads.
 
-    Without dropout on attention weights: PyTorch's fused attention for processors has none, and it is twice as fast.
+    With a rank, only low-rank adapters of all linear layers (Hu et al., 2021) and the heads are trained; the weights
+    are in bfloat16. Attention weights have no dropout: PyTorch's fused attention for processors has none, and it is
+    twice as fast.
     """
-    from transformers import BertModel
+    import torch
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoModel
 
-    kind: Any = BertModel
+    kind: Any = AutoModel
     options = {"add_pooling_layer": False, "attention_probs_dropout_prob": 0.0}
-    encoder = kind.from_pretrained(folder, local_files_only=True, **options)
-    return _network(encoder, encoder.config.hidden_size)
+    if not rank:
+        return _network(kind.from_pretrained(folder, local_files_only=True, **options))
+    encoder = kind.from_pretrained(
+        folder, local_files_only=True, dtype=torch.bfloat16, hidden_dropout_prob=0.0, **options
+    )
+    adapted = get_peft_model(encoder, LoraConfig(r=rank, lora_alpha=rank, target_modules="all-linear"))
+    merge_while_tuning(adapted)
+    return _network(adapted)
 
 
-def _network(encoder: "Module", width: int) -> "Module":
+def merge(network: "Module") -> "Module":
+    """Return the network in float32, with its adapters, if it has any, added to the weights."""
+    encoder: Any = network.encoder
+    if hasattr(encoder, "merge_and_unload"):
+        network.encoder = encoder.merge_and_unload()
+    return network.float()
+
+
+def trained(network: "Module") -> "dict[str, Tensor]":
+    """Return the weights that are trained."""
+    return {name: weight.detach() for name, weight in network.named_parameters() if weight.requires_grad}
+
+
+def restore(network: "Module", weights: "Mapping[str, Tensor]") -> None:
+    """Set trained weights; raises UsageError if they are of a network of another kind."""
+    if weights.keys() != trained(network).keys():
+        raise UsageError("The checkpoint is of another network: use the --base and --rank that it was trained with.")
+    network.load_state_dict(weights, strict=False)
+
+
+def runner(network: "Module") -> Run:
+    """Return the network as a reader calls it."""
+    import torch
+
+    device = next(network.parameters()).device
+
+    def run(ids: Ids, mask: Ids, types: Ids) -> tuple[Floats, Floats]:
+        network.eval()
+        with torch.no_grad():
+            tokens, whole = network(*(torch.from_numpy(each).to(device) for each in (ids, mask, types)))
+        return tokens.cpu().numpy(), whole.cpu().numpy()
+
+    return run
+
+
+def _network(encoder: Any) -> "Module":  # noqa: ANN401 - models of transformers and peft are not typed
     from torch import Tensor, nn
+
+    width, has_types = encoder.config.hidden_size, getattr(encoder.config, "type_vocab_size", 0) > 1
 
     class Network(nn.Module):
         """An encoder with two heads.
 
-        One is for tokens: start, end, relevance. The other is read at `[CLS]`, for the whole: answerable; span, yes,
-        no; supported, contradicted, not mentioned.
+        One is for tokens: start, end, relevance, supporting sentence. The other is read at `[CLS]`, for the whole:
+        answerable; span, yes, no; supported, contradicted, not mentioned.
         """
 
         def __init__(self) -> None:
             super().__init__()
             self.encoder = encoder
-            self.tokens = nn.Linear(width, 3)
+            self.tokens = nn.Linear(width, 4)
             self.whole = nn.Linear(width, 7)
             for head in (self.tokens, self.whole):
                 nn.init.normal_(head.weight, std=0.02)
                 nn.init.zeros_(head.bias)
 
         def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Outputs:
-            """Return logits of the tokens (rows, length, 3) and of the whole (rows, 7), in float32."""
-            hidden = self.encoder(
-                input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids
-            ).last_hidden_state
+            """Return logits of the tokens (rows, length, 4) and of the whole (rows, 7), in float32."""
+            types = {"token_type_ids": token_type_ids} if has_types else {}
+            inputs = {"input_ids": input_ids, "attention_mask": attention_mask, **types}
+            hidden = self.encoder(**inputs).last_hidden_state.float()
             return self.tokens(hidden).float(), self.whole(hidden[:, 0]).float()
 
     return Network()
@@ -70,6 +121,7 @@ def losses(outputs: Outputs, batch: "Batch") -> "dict[str, Tensor]":
         "kind": cross_entropy(whole[:, 1:4], batch.kind, ignore_index=UNKNOWN, reduction="sum"),
         "relation": cross_entropy(whole[:, 4:7], batch.relation, ignore_index=UNKNOWN, reduction="sum"),
         "relevance": _binary(_by_piece(tokens[:, :, 2], batch.piece, len(batch.relevant)), batch.relevant),
+        "support": _support(tokens[:, :, 3], batch.support),
     }
     return {name: loss / rows for name, loss in found.items()}
 
@@ -84,6 +136,15 @@ def _span(logits: "Tensor", text: "Tensor", wanted: "Tensor") -> "Tensor":
         return logits.sum() * 0
     chances = logits[has].masked_fill(~text[has], -1e4).log_softmax(1)
     return -chances.masked_fill(~wanted[has], -1e4).logsumexp(1).sum()
+
+
+def _support(logits: "Tensor", labels: "Tensor") -> "Tensor":
+    """Return the sum over the rows of the mean loss of their tokens."""
+    from torch.nn.functional import binary_cross_entropy_with_logits
+
+    known = labels != UNKNOWN
+    each = binary_cross_entropy_with_logits(logits, labels.clamp(min=0).float(), reduction="none") * known
+    return (each.sum(1) / known.sum(1).clamp(min=1)).sum()
 
 
 def _by_piece(logits: "Tensor", piece: "Tensor", pieces: int) -> "Tensor":

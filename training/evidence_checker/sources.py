@@ -13,14 +13,15 @@ from typing import Literal, TypeAlias
 
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import Evidence
-from training.questions import Abstract, Row, ScientificClaim, TrainingQuestion, lines
+from training.evidence_checker.comparisons import compose_questions
+from training.questions import Abstract, Row, ScientificClaim, Titled, TrainingQuestion, lines
 
 Part: TypeAlias = Literal["train", "tune", "report"]
 Kind: TypeAlias = Literal["span", "yes", "no", "none", "supported", "contradicted", "not mentioned"]
 
-WORLDS = "worlds"
-MULTI_HOP = ("hotpot", "2wiki", "musique", WORLDS)
-COMPLETE = ("2wiki", "musique", WORLDS)
+WORLDS, COMPARISONS = "worlds", "comparisons"
+MULTI_HOP = ("hotpot", "2wiki", "musique", WORLDS, COMPARISONS)
+COMPLETE = ("2wiki", "musique", WORLDS, COMPARISONS)
 """Sets of questions that need every gold passage; many of HotpotQA's can be answered from one."""
 SINGLE_FILES = (("train/squad2", "squad"), ("squad/dev", "squad"), ("train/nq", "nq"), ("train/boolq", "boolq"))
 MULTI_HOP_FILES = (
@@ -46,7 +47,8 @@ class Item:
     """A question or statement; `gold` is its evidence, `others` are passages that are none.
 
     `kind` is the answer's kind, or a statement's relation to `gold`; `answers` are the accepted answers of a span.
-    `none` is an unanswerable question, whose `gold` only seems to answer it.
+    `none` is an unanswerable question, whose `gold` only seems to answer it. `facts` are the sentences of `gold` that
+    the answer takes; none if they are not known.
     """
 
     set: str
@@ -57,6 +59,7 @@ class Item:
     gold: tuple[Evidence, ...]
     answers: tuple[str, ...] = ()
     others: tuple[Evidence, ...] = ()
+    facts: tuple[str, ...] = ()
 
 
 class _Claim(Row):
@@ -85,6 +88,28 @@ def read_items(data: Path, worlds: Path | None = None) -> list[Item]:
     if not found:
         raise UsageError(f"{data} contains no training files: it needs train/squad2.jsonl.gz and its siblings.")
     return found + (read_worlds(worlds) if worlds else [])
+
+
+def read_comparisons(data: Path) -> Iterator[Item]:
+    """Yield composed questions for training: about pages of training questions that are in no evaluation corpus."""
+    multi = [*_questions(data, MULTI_HOP_FILES)]
+    files = [path for name in MULTI_HOP if (path := _file(data, f"{name}/corpus"))]
+    left_out = {line.title for path in files for line in lines(path, Titled)}
+    held_back = {passage.text for item in multi if item.part != "train" for passage in item.gold}
+    pages = {passage.title: passage for item in multi for passage in (*item.gold, *item.others)}
+    chosen = [page for page in pages.values() if page.title not in left_out and page.text not in held_back]
+    for at, question in enumerate(compose_questions(chosen)):
+        yield Item(
+            set=COMPARISONS,
+            id=f"{COMPARISONS}-{at}",
+            part="train",
+            text=question.text,
+            kind="span",
+            gold=question.gold,
+            answers=(question.answer,),
+            others=question.others,
+            facts=question.facts,
+        )
 
 
 def part_of(key: str, *, one_of: int = 20) -> Part:
@@ -124,6 +149,7 @@ def _item(line: TrainingQuestion, name: str, part: Part) -> Item:
         gold=tuple(passage for passage, is_gold in passages if is_gold),
         answers=answers if line.answer else (),
         others=tuple(passage for passage, is_gold in passages if not is_gold),
+        facts=tuple(fact.text for fact in (*line.supporting_facts, *line.evidence)),
     )
 
 

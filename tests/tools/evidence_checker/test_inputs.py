@@ -35,3 +35,13 @@ def test_windows_contain_every_piece_once_and_fit() -> None:
     assert [piece.passage for piece in pieces] == [0, 1, 2, 2, 2, 3, 4]
     whole = [character for piece in pieces if piece.passage == 2 for character in piece.starts]
     assert whole == sorted(set(whole))
+
+
+def test_a_long_passage_is_cut_at_the_ends_of_sentences() -> None:
+    sentences = ["The ferry carried people over the river " + "again " * count + "." for count in (70, 25, 30, 300, 5)]
+    pieces = Layout(TOKENIZER, piece=96).pieces(ASKED, [Evidence(text=" ".join(sentences), title="Ferry")])
+    text = " ".join(sentences)
+    cut = [text[piece.starts[0] : piece.ends[-1]] for piece in pieces]
+    assert cut[:2] == [sentences[0], " ".join(sentences[1:3])]
+    assert all(len(piece.ids) <= 96 for piece in pieces)
+    assert "".join(cut).replace(" ", "") == text.replace(" ", "")

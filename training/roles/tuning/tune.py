@@ -22,6 +22,7 @@ import typer
 from sleuth.studio.cli.app import run_cli
 from sleuth.studio.model_server.adapter import CONFIG, WEIGHTS, fingerprint, resolve_adapter
 from sleuth.tools.errors import UsageError
+from training.merge_adapter import lora, merge_while_tuning
 from training.roles.tuning.attention import attention_on
 from training.roles.tuning.batches import (
     IGNORED,
@@ -32,7 +33,6 @@ from training.roles.tuning.batches import (
     read_examples,
     tokenize_examples,
 )
-from training.roles.tuning.merge_adapter import lora, merge_while_tuning
 
 if TYPE_CHECKING:
     import torch
