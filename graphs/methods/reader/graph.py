@@ -77,7 +77,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def read(state: State, call: Call[Settings]) -> Update:
-    """Read the passages together; sort them by relevance."""
+    """Read the passages together, and sort them by relevance; the answer with most support so far counts."""
     checker, passages = require_checker(call.context.checker), await call.load(state.evidence)
     if not passages:
         return {"reading": None, "follows": False}
@@ -85,7 +85,9 @@ async def read(state: State, call: Call[Settings]) -> Update:
     order = sorted(range(len(passages)), key=lambda at: -reading.relevance[at])[:SHOWN]
     support = make_support(reading.support_of(reading.answer), reading)
     found = ReadAnswer(text=reading.answer, citations=_cite(state.question, reading, passages, order), support=support)
-    follows = "weak" in support and state.searched < call.settings.hops
+    if state.reading and state.reading["support"]["score"] > support["score"]:
+        found = state.reading
+    follows = "weak" in found["support"] and state.searched < call.settings.hops
     return {"reading": found, "evidence": [state.evidence[at] for at in order], "follows": follows}
 
 

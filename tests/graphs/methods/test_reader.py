@@ -61,6 +61,19 @@ async def test_search_continues_from_the_most_relevant_passage() -> None:
     assert (second.text, second.hop, second.entities, second.seen) == (f"{QUESTION} Oda", True, ("Oda",), {"oda"})
 
 
+async def test_answer_with_most_support_counts() -> None:
+    class Doubting(ScriptedChecker):
+        def read(self, question: str, passages: Any) -> Any:
+            reading = super().read(question, passages)
+            spans = reading.spans if len(passages) == 1 else (replace(reading.spans[0], text="Isk"),)
+            return replace(reading, answerable=0.5 / len(passages), spans=spans)
+
+    case = Case(reader.graph, Replying(silent), Shelf([TOWER], found={f"{QUESTION} Tower": [ODA]}), reader.Settings())
+    verdict = await case.run(QUESTION, checker=Doubting())
+    assert case.nodes == ["retrieve", "read", "follow", "read", "answer"]
+    assert (verdict["text"], verdict["support"]["score"]) == ("Varn", pytest.approx(0.5 * 0.9 * 0.8))
+
+
 @pytest.mark.parametrize(("hops", "searches"), [(1, 1), (3, 3)])
 async def test_searches_end_after_the_last_hop(hops: int, searches: int) -> None:
     case = case_of({}, hops=hops)

@@ -140,7 +140,7 @@ async def test_environment_errors_are_explained(env: dict[str, str], tmp_path: P
     ask = ("ask", QUESTION, "--json")
     nobody = f"http://127.0.0.1:{free_port()}/v1"
     down, schemeless, other, empty, strange = await asyncio.gather(
-        sleuth(*ask, **env | {"SLEUTH_MODEL_URL": nobody}),
+        sleuth(*ask, "--method", "par-rag", **env | {"SLEUTH_MODEL_URL": nobody}),
         sleuth(*ask, **env | {"SLEUTH_MODEL_URL": "localhost:8000"}),
         sleuth(*ask, **env | {"SLEUTH_EMBEDDER": "another-one"}),
         sleuth(*ask, **env | {"SLEUTH_HOME": str(tmp_path / "new")}),
