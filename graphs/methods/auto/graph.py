@@ -5,7 +5,8 @@
 Each sub-run is an ordinary run of another method in a thread of its own (`graphs/runs/execution.py`). Its findings are
 passed to the next one; a rejected answer is not. If no answer is accepted, the first one is returned, marked as weakly
 supported; one without citations never is. A question about the whole collection, such as "How many …?", is given to a
-survey first, if the collection is small enough.
+survey first, if the collection is small enough. If `fast`, the reader answers first: without a model call, and only
+what is well supported.
 """
 
 import re
@@ -19,13 +20,14 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from sleuth.agents.formatting import Source
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.roles import inputs, judging, planning
+from sleuth.agents.roles.reading import READ
 from sleuth.graphs.core.answer import Citation, Note, Subrun, Support, Verdict, make_verdict
-from sleuth.graphs.core.context import CheckedSettings, Context, parse_json
+from sleuth.graphs.core.context import CheckedSettings, Context, InPaper, parse_json
 from sleuth.graphs.core.method import Method, MethodName, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, new_graph, node
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
-from sleuth.graphs.evidence.check import assess, cited_passages, found_passages
+from sleuth.graphs.evidence.check import GOOD_SUPPORT, assess, cited_passages, found_passages
 from sleuth.graphs.evidence.outcomes import as_steps, yes_probability
 from sleuth.graphs.methods.par_rag.steps import Plan, Step, number_steps
 from sleuth.tools.search import DocumentLister
@@ -37,6 +39,7 @@ Notes = Mapping[str, Note]
 
 METHODS = [name for name in get_args(MethodName) if name != "auto"]
 """The methods that `auto` can run."""
+READER = "reader"
 
 
 def _order(text: str) -> str:
@@ -56,6 +59,10 @@ class Settings(CheckedSettings):
     order: Annotated[str, AfterValidator(_order)] = Field(
         default="plain-rag,agent",
         description="methods in turn; a/b: b where the parts of the question need nothing of each other, else a",
+    )
+    fast: Annotated[bool | None, InPaper(False)] = Field(
+        default=None,
+        description="ours: first accept what the reader supports well, without a model call; default: as fitted",
     )
     min_citations: int = Field(default=1, ge=0, le=20, description="citations that an answer needs to be accepted")
     min_confidence: float = Field(
@@ -89,9 +96,10 @@ class State(RunState):
 async def plan(state: State, call: Call[Settings]) -> Update:
     """Choose the next method; of two, by a plan that shows if the question's parts depend on each other."""
     settings = call.settings
-    order = state.order or [*await _survey_first(state, call), *settings.order.split(",")]
+    order = state.order or [*await _survey_first(state, call), *_reader_first(call), *settings.order.split(",")]
     choices = order[len(state.hops)].split("/")
-    if not call.affords(len(choices)):  # one call to choose, if there is a choice, and at least one of the sub-run
+    # One call to choose, if there is a choice, and at least one of the sub-run.
+    if choices != [READER] and not call.affords(len(choices)):
         return {"order": order, "halted": True}
     why = ["first in the order"]
     if state.hops:
@@ -111,7 +119,8 @@ async def act(state: State, call: Call[Settings]) -> Update:
     """Let the method answer the question in its own thread, from the known notes and with the rest of the budget."""
     number, subrun = _latest(state)
     given = inherited_notes(state.notes, state.hops.values())
-    for_all = call.settings.model_dump(include=set(CheckedSettings.model_fields), exclude_none=True)
+    checked = set() if subrun["method"] == READER else set(CheckedSettings.model_fields)
+    for_all = call.settings.model_dump(include=checked, exclude_none=True)
     values = {**for_all, **call.settings.hop_settings.get(subrun["method"], {})}
     end = await run_subrun(call, method=subrun["method"], number=int(number), notes=given, values=values)
     handed = [(note["question"], note["finding"]) for note in given.values()]
@@ -166,7 +175,8 @@ async def verify(state: State, call: Call[Settings]) -> Update:
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Return the last method's answer or refusal, and warn of the rejected answers before it."""
-    doubted = [subrun for subrun in state.hops.values() if subrun["doubt"] and subrun["status"] == "answered"]
+    answers = [subrun for subrun in state.hops.values() if subrun["status"] == "answered"]
+    doubted = [subrun for subrun in answers if subrun["doubt"] and subrun["method"] != READER]
     verdict = best_verdict(list(state.hops.values()), state.notes, cut_short=state.halted)
     warnings = [
         f"{subrun['method']} had answered {subrun['text']!r}, not accepted: {subrun['doubt']}." for subrun in doubted
@@ -236,6 +246,13 @@ async def _survey_first(state: State, call: Call[Settings]) -> list[str]:
     return []
 
 
+def _reader_first(call: Call[Settings]) -> list[str]:
+    """Return the reader if it answers first: by default with a model that has a fitted check, which is a demo model."""
+    settings, context = call.settings, call.context
+    wanted = READ.prompt in context.thresholds if settings.fast is None else settings.fast
+    return [READER] if wanted and context.checker and READER not in settings.order else []
+
+
 async def _parts(state: State, model: ModelCaller) -> dict[str, Step]:
     known = as_steps(inherited_notes(state.notes, state.hops.values()).values())
     given = inputs.StepsInput(question=state.question, known=known)
@@ -254,6 +271,8 @@ async def _judge(subrun: Subrun, state: State, call: Call[Settings]) -> tuple[fl
     """Return the probability that the answer holds, if it is known, and why it is rejected, if it is."""
     least, support, confidence = call.settings.min_confidence, subrun.get("support"), subrun["confidence"]
     doubt = rejection_reason(subrun, call.settings.min_citations)
+    if not doubt and subrun["method"] == READER and support and support.get("weak"):
+        doubt = f"its support is {support['score']:.2f}, below {GOOD_SUPPORT}"
     if doubt or confidence is not None or not least:
         return confidence, doubt
     if support and not support.get("weak"):
