@@ -20,9 +20,8 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from sleuth.agents.formatting import Source
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.roles import inputs, judging, planning
-from sleuth.agents.roles.reading import READ
 from sleuth.graphs.core.answer import Citation, Note, Subrun, Support, Verdict, make_verdict
-from sleuth.graphs.core.context import CheckedSettings, Context, InPaper, parse_json
+from sleuth.graphs.core.context import CheckedSettings, Context, parse_json
 from sleuth.graphs.core.method import Method, MethodName, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, new_graph, node
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update
@@ -60,10 +59,7 @@ class Settings(CheckedSettings):
         default="plain-rag,agent",
         description="methods in turn; a/b: b where the parts of the question need nothing of each other, else a",
     )
-    fast: Annotated[bool | None, InPaper(False)] = Field(
-        default=None,
-        description="ours: first accept what the reader supports well, without a model call; default: as fitted",
-    )
+    fast: bool = Field(default=False, description="first accept what the reader supports well, without a model call")
     min_citations: int = Field(default=1, ge=0, le=20, description="citations that an answer needs to be accepted")
     min_confidence: float = Field(
         default=0.5, ge=0, lt=1, description="an answer is accepted above this P(yes, it holds); 0: not asked"
@@ -247,10 +243,8 @@ async def _survey_first(state: State, call: Call[Settings]) -> list[str]:
 
 
 def _reader_first(call: Call[Settings]) -> list[str]:
-    """Return the reader if it answers first: by default with a model that has a fitted check, which is a demo model."""
-    settings, context = call.settings, call.context
-    wanted = READ.prompt in context.thresholds if settings.fast is None else settings.fast
-    return [READER] if wanted and context.checker and READER not in settings.order else []
+    wanted = call.settings.fast and call.context.checker
+    return [READER] if wanted and READER not in call.settings.order else []
 
 
 async def _parts(state: State, model: ModelCaller) -> dict[str, Step]:

@@ -12,8 +12,7 @@ from scripted_checker import ScriptedChecker
 from scripted_model import reply
 
 from sleuth.agents.model import Reply, Request, TokenLogprob
-from sleuth.agents.roles.reading import READ
-from sleuth.graphs.core.answer import Answer, Citation, Note, Subrun, Threshold
+from sleuth.graphs.core.answer import Answer, Citation, Note, Subrun
 from sleuth.graphs.core.context import Budget, SubrunRequest
 from sleuth.graphs.core.events import Step
 from sleuth.graphs.methods.auto import graph as auto
@@ -24,7 +23,6 @@ from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.errors import ModelUnavailable, ThreadBusy, UsageError
 from sleuth.tools.sources.web_pages.page import PageText
 
-FITTED = {READ.prompt: Threshold(value=0.2, by="fitted")}
 PAR_CALLS = 7
 """Calls of PAR-RAG over a chain of two hops."""
 
@@ -183,14 +181,14 @@ async def test_auto_asks_no_model_if_the_reader_finds_good_support(
     store: Store, chain: Chain, answerable: float, methods: list[tuple[str, str]], prompts: list[str] | None
 ) -> None:
     model, checker = Clerk(chain), ScriptedChecker("1868", "1868", answerable=answerable)
-    services = Services(model=model, retriever=Shelf(chain.passages), checker=checker, thresholds=FITTED)
-    answer = await ask(RunService(store, services), chain.question)
+    services = Services(model=model, retriever=Shelf(chain.passages), checker=checker)
+    answer = await ask(RunService(store, services), chain.question, values={"fast": True, "check_evidence": True})
     assert turns(answer) == methods
     assert prompts is None or [request.prompt for request in model.requests] == prompts
     assert not any("reader had answered" in warning for warning in answer.warnings)
     if answerable == 0.9:
         assert (answer.text, answer.cost["calls"], answer.citations != []) == ("1868", 0, True)
-        answer = await ask(RunService(store, services), chain.question, values={"fast": False})
+        answer = await ask(RunService(store, services), chain.question)
         assert turns(answer)[0] == ("plain-rag", "answered")
 
 
