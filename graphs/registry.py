@@ -37,7 +37,6 @@ def _checked(method: Method) -> Method:
 METHODS: dict[str, Method] = {
     module.METHOD.name: _checked(module.METHOD)
     for module in (
-        reader,
         plain_rag,
         par_rag,
         crp_rag,
@@ -46,6 +45,7 @@ METHODS: dict[str, Method] = {
         hybrid_rag,
         search_trained,
         auto,
+        reader,
         closed_book,
         iter_retgen,
         self_ask,

@@ -15,7 +15,7 @@ from sleuth.graphs.core.state import RunState
 from sleuth.tools.data_files import read_toml
 
 MethodName = Literal[
-    "auto", "reader", "plain-rag", "par-rag", "crp-rag", "retro-rag", "ras", "hybrid-rag", "search-trained", "agent"
+    "auto", "plain-rag", "par-rag", "crp-rag", "retro-rag", "ras", "hybrid-rag", "search-trained", "agent", "reader"
 ]
 """The methods that answer the questions of a chat, and those that research the sections of a report."""
 

@@ -369,7 +369,7 @@ async def test_auto_budget_covers_all_subruns(runs_with: RunsFor, chain: Chain, 
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ({"order": "plain-rag,parrag"}, "'parrag' is none of reader, plain-rag"),
+        ({"order": "plain-rag,parrag"}, "'parrag' is none of plain-rag, par-rag"),
         ({"order": "auto"}, "'auto' is none of"),
         ({"order": "ras,ras"}, "may be named once"),
         ({"order": "ras/par-rag/crp-rag"}, "two at most"),
