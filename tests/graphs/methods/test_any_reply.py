@@ -65,7 +65,7 @@ def any_settings(name: str, random: Random) -> Any:
 
 
 QUICK = ["par-rag", "crp-rag", "ras"]
-OTHERS = [name for name in METHODS if name not in (*QUICK, "auto")]
+OTHERS = [name for name, method in METHODS.items() if name not in (*QUICK, "auto") and method.needs_model]
 
 
 @pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.sweep) for name in OTHERS)])
