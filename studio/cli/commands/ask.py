@@ -73,8 +73,8 @@ async def ask(
     async with open_sleuth(settings, command="sleuth ask") as sleuth:
         _warn_of_demo(sleuth)
         if method is None and sleuth.model_problem:
-            notice = f"No model server answers at {settings.model_url}: {MODELLESS_METHOD} answers without a model."
-            progress_console().print(notice, style="yellow", soft_wrap=True)
+            notice = f"{sleuth.model_problem} The method {MODELLESS_METHOD} answers without a model."
+            progress_console().print(notice, style="yellow", soft_wrap=True, markup=False)
         events = sleuth.stream(
             question,
             method=method or sleuth.default_method,

@@ -35,11 +35,15 @@ async def test_no_file_and_no_log_line_contains_a_secret(tmp_path: Path) -> None
             await sleuth("ask", QUESTION, **{**env, "SLEUTH_MODEL_URL": "http://user:Zw9-of-the-url@127.0.0.1:9/v1"}),
             await sleuth("ask", QUESTION, **{**env, "SLEUTH_MODEL_URL": "http://127.0.0.1:9/v1"}),
             await sleuth(
+                "ask", QUESTION, "--method", "par-rag", **{**env, "SLEUTH_MODEL_URL": "http://127.0.0.1:9/v1"}
+            ),
+            await sleuth(
                 "runs", "list", **{**env, "SLEUTH_DATABASE_URL": "postgresql://u:Zw9-of-the-url@127.0.0.1:9/x"}
             ),
         ]
         assert [each.status for each in done[:6]] == [0] * 6, done
-        assert all(each.status and each.err for each in done[-3:])
+        assert [bool(each.status) for each in done[-4:]] == [True, False, True, True]
+        assert all(each.err for each in done[-4:])
         assert len(proxy.calls) > 5
     export.write_text(done[4].out)
     assert json.loads(done[1].out)["status"] == "answered"
