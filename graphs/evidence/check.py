@@ -157,8 +157,7 @@ def _corrected(state: RunState, text: str, citations: list[Citation], support: S
 
 
 def _most_relevant(reading: Reading, found: Sequence[Passage]) -> list[Passage]:
-    order = sorted(range(len(found)), key=lambda at: -reading.relevance[at])
-    return [found[at] for at in order[:SECOND_ATTEMPT_PASSAGES]]
+    return [found[at] for at in reading.by_relevance[:SECOND_ATTEMPT_PASSAGES]]
 
 
 def _rejected(state: RunState) -> dict[str, Note | None]:

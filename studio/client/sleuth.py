@@ -386,7 +386,7 @@ async def open_sleuth(
         settings = await asyncio.to_thread(Settings)
     await asyncio.to_thread(open_tracer, settings.tracing)
     async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(open_client_or_none(settings, model))
+        client = await stack.enter_async_context(open_client_or_missing(settings, model))
         await stack.enter_async_context(hold(settings.home, "shared", command=command, wait=settings.wait))
         own = LangChainEmbedder(embedder) if embedder else None
         collection = await stack.enter_async_context(await Collection.open(settings, embedder=own))
@@ -427,7 +427,7 @@ async def open_client(
 
 
 @asynccontextmanager
-async def open_client_or_none(
+async def open_client_or_missing(
     settings: Settings, model: BaseChatModel | Mapping[str, BaseChatModel] | None = None
 ) -> AsyncIterator[NamedModel]:
     """Open the model client, or without a model server a `MissingModel`."""

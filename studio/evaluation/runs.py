@@ -21,7 +21,7 @@ from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.persistence.tables import LONGEST_NAME
 from sleuth.graphs.registry import method
 from sleuth.graphs.runs.service import RunService
-from sleuth.studio.client.sleuth import NamedModel, last_answer, open_client, open_client_or_none, open_services
+from sleuth.studio.client.sleuth import NamedModel, last_answer, open_client, open_client_or_missing, open_services
 from sleuth.studio.evaluation.data import GoldQuestion, System
 from sleuth.studio.evaluation.gold import PASSAGES, KnownGold, OracleRetriever, shown_gold
 from sleuth.studio.evaluation.models import BudgetSpent, EvaluationBudget, EvaluationModel
@@ -207,7 +207,7 @@ async def open_runner(
     async with AsyncExitStack() as opened:
         model: NamedModel = SimulatedModel(Gold(id="", question="", answer=""), simulation or Simulation(rates={}))
         if not simulation:
-            open_model = open_client if needs_model else open_client_or_none
+            open_model = open_client if needs_model else open_client_or_missing
             model = await opened.enter_async_context(open_model(settings))
         opening = open_services(settings, model, collection, triples=MemoryTriples())
         services = await opened.enter_async_context(opening)

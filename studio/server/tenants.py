@@ -52,13 +52,13 @@ class Tenants:
             ModelError: the model server cannot be used, and the run `needs_model`.
             StoreError: the collection cannot be used.
         """
-        collection, model = await self.collection(owner), await self._model_or_none(needs_model=needs_model)
+        collection, model = await self.collection(owner), await self._model_or_missing(needs_model=needs_model)
         name = f"services of {owner}" + (" without a model" if isinstance(model, MissingModel) else "")
         opening = open_services(self.settings_of(owner), model, collection)
         services = await self._once(name, lambda: self._resources.enter_async_context(opening))
         return RunService(self.read_only_runs(owner).store, services)
 
-    async def _model_or_none(self, *, needs_model: bool) -> NamedModel:
+    async def _model_or_missing(self, *, needs_model: bool) -> NamedModel:
         try:
             return await self.model()
         except ModelUnavailable as error:

@@ -77,6 +77,11 @@ class Reading:
             return "yes" if self.yes > self.no else "no"
         return self.spans[0].text
 
+    @property
+    def by_relevance(self) -> list[int]:
+        """The places of the passages, the most relevant first."""
+        return sorted(range(len(self.relevance)), key=lambda at: -self.relevance[at])
+
     def support_of(self, answer: str) -> float:
         """Return the support of an answer, from 0 to 1: what the reading gives to answers of the same words."""
         stated = name_key(answer)

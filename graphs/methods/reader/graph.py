@@ -82,7 +82,7 @@ async def read(state: State, call: Call[Settings]) -> Update:
     if not passages:
         return {"reading": None, "follows": False}
     reading = await asyncio.to_thread(checker.read, state.question, as_evidence(passages))
-    order = sorted(range(len(passages)), key=lambda at: -reading.relevance[at])[:SHOWN]
+    order = reading.by_relevance[:SHOWN]
     support = make_support(reading.support_of(reading.answer), reading)
     found = ReadAnswer(text=reading.answer, citations=_cite(state.question, reading, passages, order), support=support)
     if state.reading and state.reading["support"]["score"] > support["score"]:
