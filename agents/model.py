@@ -9,6 +9,8 @@ from sleuth.tools.types import content_hash
 
 DEMO_MODEL = "sleuth-small"
 """The name of the embedded model, which shows how sleuth works: 135 million parameters are too few for most answers."""
+EVIDENCE_CHECKER = "evidence-checker"
+"""The name that gives a role to the evidence checker in SLEUTH_MODELS (`sleuth.graphs.evidence.reading_model`)."""
 
 
 class Message(TypedDict):
@@ -132,4 +134,12 @@ class Model(Protocol):
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         """Return the tokens of a rendered prompt with the chat template, or a careful upper estimate."""
+        ...
+
+
+class NamedModel(Model, Protocol):
+    """A model that returns the name of each role's model."""
+
+    def name_of(self, role: str) -> str:
+        """Return the name of the model of a role; empty if there is none."""
         ...

@@ -22,8 +22,7 @@ import httpx
 import psutil
 
 from benchmarks.servers import free_port, serving, wait_until_up
-from sleuth.agents.model import Message, Reply, Request, Usage
-from sleuth.studio.client.sleuth import NamedModel
+from sleuth.agents.model import Message, NamedModel, Reply, Request, Usage
 from sleuth.studio.server.app import create_app
 from sleuth.studio.server.main import server_of
 from sleuth.tools.settings import Settings

@@ -27,7 +27,7 @@ from sleuth.agents.llm.context_windows import CUT, ContextWindow, find_window, w
 from sleuth.agents.llm.endpoint import Endpoint
 from sleuth.agents.llm.quote_grammar import constrain_quotes
 from sleuth.agents.llm.tracing import as_message, trace_call
-from sleuth.agents.model import Message, Reply, Request, Usage
+from sleuth.agents.model import EVIDENCE_CHECKER, Message, Reply, Request, Usage
 from sleuth.agents.role import NAMES
 from sleuth.tools.errors import ModelError, UnknownName, UsageError
 from sleuth.tools.settings import Settings
@@ -222,6 +222,7 @@ def _choose(settings: Settings, listed: dict[str, int]) -> dict[str, str]:
         name = next(iter(listed))
     chosen = settings.models | {"default": name}
     check_roles(chosen, "SLEUTH_MODELS may name")
+    chosen = {role: model for role, model in chosen.items() if role == "default" or model != EVIDENCE_CHECKER}
     for model in chosen.values():
         if model not in listed:
             raise errors.unknown_model(model, sorted(listed))

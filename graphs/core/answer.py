@@ -1,6 +1,6 @@
 """The answer of a run. The state holds these types as plain JSON (TypedDicts); callers receive an `Answer`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NotRequired
 
@@ -80,19 +80,29 @@ class Cost(TypedDict):
     nodes: dict[str, NodeCost]
 
 
+class Finding(TypedDict):
+    """An answer that the evidence checker itself reads in the passages of a run."""
+
+    text: str
+    citations: list[Citation]
+
+
 class Support(TypedDict):
     """Support of an answer by the cited passages, as the evidence checker reads them.
 
     `score` is the support of the answer, from 0 to 1; `answerable` is the probability that the passages answer the
-    question at all. `weak` marks an answer that is accepted with little support, or in place of another one. `replaced`
-    is that one, which was not supported; `nearest` the best answer of a run that ended without one.
+    question at all. `weak` marks an answer with little support; `also` is another answer, to which the checker gives
+    more.
     """
 
     score: float
     answerable: float
     weak: NotRequired[bool]
-    replaced: NotRequired[str]
-    nearest: NotRequired[str]
+    also: NotRequired[Finding]
+
+
+OWN_CHECKS = ("survey", "report", "chat")
+"""The methods that check the parts of their answers, and not the whole."""
 
 
 class Verdict(TypedDict):
@@ -155,8 +165,23 @@ class Graph(TypedDict):
     edges: list[Relation]
 
 
+WITHOUT_ANSWER: Mapping[Status, str] = {
+    "refused": "What I found does not suffice for an answer.",
+    "unknown": "I found no answer.",
+    "invalid_question": "The question rests on something that is not so.",
+}
+"""The text of a run that ends without an answer."""
+
+
+def without_answer(status: Status, missing: Sequence[str] = (), *, remark: str = "") -> str:
+    """Return the text of a run that ends without an answer; `missing` are the parts of the question left open."""
+    text = WITHOUT_ANSWER.get(status, "") + remark
+    return "\n".join([text, "What is missing:", *(f"- {question}" for question in missing)]) if missing else text
+
+
 def make_verdict(status: Status, text: str, notes: Iterable[Note]) -> Verdict:
     """Return a verdict with the citations of its notes; only an answer has any, also one after the budget ran out."""
+    text = text or without_answer(status)
     cites = text and status in ("answered", "out_of_budget")
     every = [citation for note in notes for citation in note.get("citations", [])] if cites else []
     places = [citation_place(citation) for citation in every]
@@ -242,6 +267,11 @@ class Answer:
     def is_weak(self) -> bool:
         """Return whether the sources support the answer only weakly."""
         return is_weak(self.status, self.support)
+
+    @property
+    def is_unchecked(self) -> bool:
+        """Return whether nothing has checked if the sources support the answer."""
+        return self.status == "answered" and self.support is None and self.method not in OWN_CHECKS
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that the command line and the HTTP interface print, without absent values."""

@@ -79,17 +79,13 @@ class CheckedSettings(MethodSettings):
 
     check_evidence: Annotated[bool | None, InPaper(False)] = Field(
         default=None,
-        description="ours: check that passages support the answer, else answer again or refuse; default: as fitted",
+        description="ours: check how well the cited passages support the answer; default: yes",
     )
     min_support: float | None = Field(
         default=None,
         ge=0,
         le=1,
-        description="with `check_evidence`: the least support of an accepted answer; default: as fitted, else 0.2",
-    )
-    check_spans: bool | None = Field(
-        default=None,
-        description="with `check_evidence`: answer again with what the checker itself reads; default: as fitted",
+        description="with `check_evidence`: less support than this is refused; default: as fitted, else 0",
     )
 
 

@@ -17,8 +17,8 @@ from sleuth.graphs.core.answer import Threshold
 from sleuth.tools.errors import StoreError
 
 FILE = "thresholds.json"
-FITTED = {role.prompt: role.name for role in (VERIFY, CONSISTENCY, READ)}
-"""The prompts that have a threshold, and the role of each."""
+FITTED = {VERIFY.prompt: VERIFY.name, CONSISTENCY.prompt: CONSISTENCY.name, READ.prompt: "default"}
+"""The prompts that have a threshold, and the role whose model it holds for."""
 
 
 def fitted_thresholds(folders: Sequence[Path], model_of: Callable[[str], str]) -> dict[str, Threshold]:

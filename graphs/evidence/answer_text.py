@@ -2,19 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
-from sleuth.graphs.core.answer import Answer, Citation, Status, Verdict, is_weak
+from sleuth.graphs.core.answer import Answer, Citation, Verdict, is_weak
 from sleuth.tools.text.normalization import single_line
-
-_INSTEAD: Final[dict[Status, str]] = {
-    "answered": "",
-    "refused": "What I have found does not suffice for an answer.",
-    "unknown": "I have not found an answer in the documents.",
-    "invalid_question": "The question rests on something that is not so.",
-    "out_of_budget": "The budget was used up before there was an answer.",
-    "waiting": "",
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,7 +18,7 @@ class MarkedText:
 def with_footnotes(verdict: Verdict) -> MarkedText:
     """Return the text of a chat message; without an answer it explains the reason."""
     marked = with_marks(verdict["text"].strip(), verdict["citations"])
-    reason = f"{_INSTEAD[verdict['status']]}\n\n" if _INSTEAD[verdict["status"]] else ""
+    reason = "The budget was used up before there was an answer.\n\n" if verdict["status"] == "out_of_budget" else ""
     text = f"{reason}{marked.text}".strip()
     marks = [(len(reason) + start, len(reason) + end, at) for start, end, at in marked.marks]
     notes = []

@@ -10,10 +10,14 @@ from sleuth.agents.formatting import UNNAMED, Quote
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.graphs.core.answer import Citation
 from sleuth.graphs.core.passages import RetrievedPassage
-from sleuth.graphs.evidence.text_spans import content_words, find_quote, find_sentence, find_sentences
+from sleuth.graphs.evidence.text_spans import content_words, find_quote, find_sentence, find_sentences, find_words
 from sleuth.tools.documents.formats.content import quote_location
+from sleuth.tools.evidence_checker.checker import Reading
 from sleuth.tools.text.sentences import Span, sentence_spans
 from sleuth.tools.types import Passage
+
+RELEVANT = 0.5
+"""The least relevance of a passage that is cited without the answer in it."""
 
 
 def verify_quotes(
@@ -75,6 +79,21 @@ def cite_closest(text: str, passages: Sequence[Passage]) -> list[Citation]:
             found.append((shared[best], citation_at(passage, best)))
     most = max((number for number, _ in found), default=0)
     return [citation for number, citation in found if 2 * number >= most]
+
+
+def cite_reading(question: str, reading: Reading, passages: Sequence[Passage]) -> list[Citation]:
+    """Cite the sentence of the answer that the evidence checker read, after one of another passage that names its
+    passage; for yes or no, the closest sentences of the two most relevant passages.
+    """
+    order = reading.by_relevance
+    if not (reading.spans and reading.answer == reading.spans[0].text):
+        return cite_closest(question, [passages[at] for at in order[:2]])
+    span = reading.spans[0]
+    read = passages[span.passage]
+    others = [passages[at] for at in order if at != span.passage and reading.relevance[at] >= RELEVANT]
+    named = [(each, list(find_words(read.title.split(), each.text))) for each in others]
+    leading = next((cite_sentence(each, found[0][0]) for each, found in named if found), None)
+    return [*([leading] if leading else []), cite_sentence(read, span.start)]
 
 
 def verified_citations(

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from uuid import NAMESPACE_OID, uuid5
 
 from langchain_core.callbacks.base import Callbacks
@@ -18,12 +18,13 @@ from langchain_core.vectorstores import VectorStore
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from sleuth.agents.llm.token_stream import TokenStream
-from sleuth.agents.model import Message, Model, Reply, Request
+from sleuth.agents.model import Message, NamedModel, Reply, Request
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget, Context, Services
 from sleuth.graphs.core.events import Event
 from sleuth.graphs.core.subrun import in_fresh_context
 from sleuth.graphs.core.thresholds import fitted_thresholds
+from sleuth.graphs.evidence.reading_model import with_reading_roles
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.execution import CheckpointerSubruns
@@ -58,14 +59,6 @@ if TYPE_CHECKING:
 DEFAULT_METHOD = "auto"
 MODELLESS_METHOD = "reader"
 """The default method without a model server."""
-
-
-class NamedModel(Model, Protocol):
-    """A model client that returns the name of each role's model."""
-
-    def name_of(self, role: str) -> str:
-        """Return the name of the model of a role."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -458,17 +451,18 @@ async def open_services(
         MissingExtra: SLEUTH_TRACING is `otel`, and the extra `otel` is not installed.
     """
     await asyncio.to_thread(open_tracer, settings.tracing)
+    checker = await asyncio.to_thread(EvidenceChecker.load, settings.checker)
     own = collection.triples(model=model.name_of("extractor")) if triples is None else None
     async with open_graph(settings.knowledge_graph, own, proxy=settings.proxy) as graph:
         yield Services(
-            model=model,
+            model=with_reading_roles(model, checker, settings.models),
             retriever=collection,
             embedder=collection.embedder,
             triples=triples or own or MemoryTriples(),
             graph=graph,
             tracing=settings.tracing,
             trace_texts=settings.trace_texts,
-            checker=await asyncio.to_thread(EvidenceChecker.load, settings.checker),
+            checker=checker,
             predictor=await asyncio.to_thread(find_svm, settings.home, collection.embedder),
             thresholds=await asyncio.to_thread(fitted_thresholds, [settings.home, *PACKAGED], model.name_of),
         )

@@ -85,7 +85,7 @@ def subruns_view(hops: Sequence[Subrun]) -> RenderableType:
     """Return the methods that `auto` ran, each with its reason and thread."""
     lines = []
     for number, hop in enumerate(hops, 1):
-        status = hop["status"].replace("_", " ")
+        status = outcome_in_words(hop["status"], weak=None)
         sure = "" if hop["confidence"] is None else f", P(correct) {hop['confidence']:.2f}"
         about = f"  {status}{sure}, {counted(hop['cost']['calls'], 'model call')}, thread {hop['thread']}"
         lines.append(Text.assemble(f"{number}. ", (hop["method"], "bold"), (about, "dim")))
@@ -97,7 +97,8 @@ def subruns_view(hops: Sequence[Subrun]) -> RenderableType:
 
 def outcome_in_words(outcome: str, *, weak: bool | None) -> str:
     """Return the outcome of a run as users read it."""
-    return "weakly supported" if weak else outcome.replace("_", " ")
+    words = {"unknown": "no answer found"}.get(outcome, outcome.replace("_", " "))
+    return "weakly supported" if weak else words
 
 
 def answer_view(answer: Answer, *, in_chat: bool = False) -> RenderableType:
@@ -105,14 +106,16 @@ def answer_view(answer: Answer, *, in_chat: bool = False) -> RenderableType:
 
     With `in_chat`, threads, sub-runs and commands are left out, and the cost is a line.
     """
-    style = "yellow" if answer.is_weak else STYLES.get(answer.status, "red")
+    style = "yellow" if answer.is_weak else "white" if answer.is_unchecked else STYLES.get(answer.status, "red")
     cites_sentences = any("sentence_ends" in citation for citation in answer.citations)
     text = (with_marks(answer.text, answer.citations).text if cites_sentences else answer.text) or "(no answer)"
-    status = outcome_in_words(answer.status, weak=answer.is_weak)
+    status = "not checked" if answer.is_unchecked else outcome_in_words(answer.status, weak=answer.is_weak)
     about = "" if in_chat else f"· {answer.method} · thread {answer.thread} "
     title = Text(f" {status} {about}", style=style)
     parts: list[RenderableType] = [Panel(Text(text), title=title, title_align="left", border_style=style)]
     parts.append(sources_view(answer.citations))
+    if answer.support is not None:
+        parts.append(support_view(answer.status, answer.support))
     parts += [Text(f"! {warning}", style="yellow") for warning in answer.warnings]
     if answer.asks is not None:
         options = f" ({' / '.join(answer.asks['options'])})" if answer.asks.get("options") else ""
@@ -122,8 +125,6 @@ def answer_view(answer: Answer, *, in_chat: bool = False) -> RenderableType:
         parts.append(
             Text(f"To continue with a larger budget: sleuth resume {answer.thread} --max-calls N", style="cyan")
         )
-    if answer.support is not None:
-        parts.append(Text(_in_words(answer.status, answer.support), style="dim"))
     if answer.threshold is not None:
         measure = "consistency" if answer.method == "retro-rag" else "perplexity"
         bound = f"{measure} threshold {answer.threshold['value']:.2f}: {answer.threshold['by']}"
@@ -134,13 +135,14 @@ def answer_view(answer: Answer, *, in_chat: bool = False) -> RenderableType:
     return Group(*parts, *([subruns_view(answer.hops)] if answer.hops else []), cost_table(answer.cost, answer.seconds))
 
 
-def _in_words(status: str, support: Support) -> str:
-    """Return how well the sources support an answer."""
+def support_view(status: str, support: Support) -> RenderableType:
+    """Return how well the sources support an answer, and another answer that they support more."""
     how = "do not support an answer" if status != "answered" else "support this answer"
     how += " only weakly" if is_weak(status, support) else ""
-    replaced = support.get("replaced")
-    read = f"; the reader had answered {replaced!r}, which they support less" if replaced else ""
-    return f"The sources {how} (support {support['score']:.2f}){read}."
+    lines: list[RenderableType] = [Text(f"The sources {how} (support {support['score']:.2f}).", style="dim")]
+    if also := support.get("also"):
+        lines += [Text(f"Sources also say: {also['text']}", style="yellow"), sources_view(also["citations"])]
+    return Group(*lines)
 
 
 def sources_view(citations: Sequence[Citation]) -> RenderableType:

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import TypeVar
 
 from sleuth import prompts
-from sleuth.agents.model import Model, Request
+from sleuth.agents.model import Model, NamedModel, Request
 from sleuth.agents.model_calls.caller import render_messages
 from sleuth.agents.model_calls.output_parsing import Unparsable, parse
 from sleuth.agents.role import NAMES
@@ -21,7 +21,7 @@ from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.persistence.tables import LONGEST_NAME
 from sleuth.graphs.registry import method
 from sleuth.graphs.runs.service import RunService
-from sleuth.studio.client.sleuth import NamedModel, last_answer, open_client, open_client_or_missing, open_services
+from sleuth.studio.client.sleuth import last_answer, open_client, open_client_or_missing, open_services
 from sleuth.studio.evaluation.data import GoldQuestion, System
 from sleuth.studio.evaluation.gold import PASSAGES, KnownGold, OracleRetriever, shown_gold
 from sleuth.studio.evaluation.models import BudgetSpent, EvaluationBudget, EvaluationModel

@@ -7,10 +7,11 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from sleuth.agents.model import NamedModel
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.persistence.threads import Threads
 from sleuth.graphs.runs.service import RunService
-from sleuth.studio.client.sleuth import MissingModel, NamedModel, open_services
+from sleuth.studio.client.sleuth import MissingModel, open_services
 from sleuth.tools.collection import Collection
 from sleuth.tools.collection.collection import make_passage_embedder
 from sleuth.tools.errors import ModelUnavailable

@@ -88,7 +88,8 @@ class Reading:
         if stated in ("yes", "no"):
             share = self.yes if stated == "yes" else self.no
         else:
-            share = (1 - self.yes - self.no) * sum(span.score for span in self.spans if _agree(stated, span.text))
+            same = (span.score for span in self.spans if is_same_answer(answer, span.text))
+            share = (1 - self.yes - self.no) * sum(same)
         return self.answerable * min(1.0, share)
 
 
@@ -264,10 +265,10 @@ def _best(starts: Floats, ends: Floats) -> list[tuple[float, int, int]]:
     ]
 
 
-def _agree(stated: str, span: str) -> bool:
+def is_same_answer(stated: str, other: str) -> bool:
     """Return whether one of two answers contains all the words of the other, in order."""
-    one, other = f" {stated} ", f" {name_key(span)} "
-    return bool(one.strip() and other.strip()) and (one in other or other in one)
+    one, two = f" {name_key(stated)} ", f" {name_key(other)} "
+    return bool(one.strip() and two.strip()) and (one in two or two in one)
 
 
 def _softmax(logits: Floats) -> Floats:

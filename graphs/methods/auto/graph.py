@@ -20,13 +20,13 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from sleuth.agents.formatting import Source
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.roles import inputs, judging, planning
-from sleuth.graphs.core.answer import Citation, Note, Subrun, Support, Verdict, make_verdict
+from sleuth.graphs.core.answer import Citation, Note, Subrun, Verdict, make_verdict, without_answer
 from sleuth.graphs.core.context import CheckedSettings, Context, parse_json
 from sleuth.graphs.core.method import Method, MethodName, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, new_graph, node
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
-from sleuth.graphs.evidence.check import GOOD_SUPPORT, assess, cited_passages, found_passages
+from sleuth.graphs.evidence.check import GOOD_SUPPORT, least_support, open_questions
 from sleuth.graphs.evidence.outcomes import as_steps, yes_probability
 from sleuth.graphs.methods.par_rag.steps import Plan, Step, number_steps
 from sleuth.tools.search import DocumentLister
@@ -126,14 +126,8 @@ async def act(state: State, call: Call[Settings]) -> Update:
         if (note["question"], note["finding"]) not in handed
     }
     result = with_result(subrun, end, list(new))
-    checker = None if call.settings.check_evidence is False else call.context.checker
-    if "support" in result:  # the run itself has checked its answer
+    if "support" in result and least_support(call.settings, call.context) > 0:  # what it supports too little is refused
         result["confidence"] = result["support"]["score"]
-    elif end.verdict["status"] == "answered" and subrun["method"] != "survey" and checker:
-        cited = cited_passages(
-            end.verdict["citations"], await found_passages({"found": end.found}, call.context.archive)
-        )
-        result["support"] = await assess(checker, state.question, end.verdict["text"], cited)
     warnings = [f"{subrun['method']}: {warning}" for warning in end.warnings]
     calls = prefix_nodes(subrun["method"], end)
     return {"hops": {number: result}, "notes": new, "calls": calls, "warnings": warnings}
@@ -153,8 +147,6 @@ async def verify(state: State, call: Call[Settings]) -> Update:
     confidence, doubt = await _judge(subrun, state, call)
     checked = Subrun(**{**subrun, "confidence": confidence})
     if not doubt:
-        if "support" in checked and subrun["confidence"] is None:
-            checked["support"] = Support(score=checked["support"]["score"], answerable=checked["support"]["answerable"])
         return {"hops": {number: checked}}
     if not _more(state):
         checked["doubt"] = doubt
@@ -173,7 +165,8 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     """Return the last method's answer or refusal, and warn of the rejected answers before it."""
     answers = [subrun for subrun in state.hops.values() if subrun["status"] == "answered"]
     doubted = [subrun for subrun in answers if subrun["doubt"] and subrun["method"] != READER]
-    verdict = best_verdict(list(state.hops.values()), state.notes, cut_short=state.halted)
+    missing = open_questions(state.question, state.notes.values())
+    verdict = best_verdict(list(state.hops.values()), missing, cut_short=state.halted)
     warnings = [
         f"{subrun['method']} had answered {subrun['text']!r}, not accepted: {subrun['doubt']}." for subrun in doubted
     ]
@@ -325,7 +318,7 @@ async def support_probability(model: ModelCaller, question: str, subrun: Subrun)
     return await yes_probability(model, judging.SUPPORT, given, otherwise=0.0, loss=loss)
 
 
-def best_verdict(subruns: Sequence[Subrun], notes: Notes, *, cut_short: bool) -> Verdict:
+def best_verdict(subruns: Sequence[Subrun], missing: Sequence[str], *, cut_short: bool) -> Verdict:
     """Return the accepted verdict, by default the last one, or the best answer so far if the budget ran out; a refusal
     lists what is missing.
     """
@@ -334,19 +327,14 @@ def best_verdict(subruns: Sequence[Subrun], notes: Notes, *, cut_short: bool) ->
     accepted = [subrun for subrun in subruns if subrun["status"] == "answered" and not subrun["doubt"]]
     last = (accepted or subruns)[-1]
     if last["status"] == "answered" and last["doubt"] and not cut_short:
-        return make_verdict("unknown", _missing(notes), [])
+        return make_verdict("unknown", without_answer("unknown", missing), [])
     status = "out_of_budget" if cut_short or last["status"] == "new" else last["status"]
     if status == "out_of_budget":
         best = next((subrun for subrun in reversed(subruns) if subrun["status"] == "answered"), last)
         return Verdict(status=status, text=best["text"], citations=best["citations"])
-    return Verdict(**{**verdict_of(last), "text": last["text"] or _missing(notes)})
-
-
-def _missing(notes: Notes) -> str:
-    found = {comparison_key(note["question"]) for note in notes.values() if note["finding"]}
-    open_ones = [note["question"] for note in notes.values() if comparison_key(note["question"]) not in found]
-    lines = [f"- {question}" for question in dict.fromkeys(open_ones)]
-    return "\n".join(["No method has found the answer. What is missing:", *lines]) if lines else ""
+    if status == "unknown":
+        return Verdict(**{**verdict_of(last), "text": without_answer(status, missing)})
+    return verdict_of(last)
 
 
 def summarize(update: Mapping[str, Any]) -> list[str]:

@@ -12,7 +12,7 @@ from sleuth.agents.model_calls.logprobs import perplexity
 from sleuth.agents.roles import reading, reasoning
 from sleuth.agents.roles.inputs import SourcesInput
 from sleuth.agents.roles.judging import VERIFY, resampled_verify
-from sleuth.graphs.core.answer import Citation, Note, Threshold
+from sleuth.graphs.core.answer import WITHOUT_ANSWER, Citation, Note, Threshold
 from sleuth.graphs.core.node import ask_or
 from sleuth.graphs.evidence.citations import find_support, verify_quotes
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer
@@ -139,7 +139,7 @@ def most_certain(paths: Sequence[Path], verified: Mapping[str, Verification]) ->
 
 def describe_missing(nodes: Nodes, sufficient: Container[str], verified: Mapping[str, Verification]) -> str:
     """Return why no path can be answered, node by node, so that a person can add documents."""
-    lines = ["No line of reasoning has all the knowledge that it needs. What is missing:"]
+    lines = [WITHOUT_ANSWER["refused"], "What is missing:"]
     for key, node in nodes.items():
         if key not in sufficient:
             checked = verified.get(key)

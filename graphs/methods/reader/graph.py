@@ -8,7 +8,6 @@ to `hops` searches. An answer with less than `min_support` is refused.
 """
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -21,19 +20,14 @@ from sleuth.graphs.core.context import Context, MethodSettings
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, new_graph, node
 from sleuth.graphs.core.state import Question, RunState, Update
-from sleuth.graphs.evidence.check import as_evidence, make_support, require_checker, unsupported
-from sleuth.graphs.evidence.citations import cite_closest, cite_sentence
+from sleuth.graphs.evidence.check import as_evidence, make_support, refuse, require_checker
+from sleuth.graphs.evidence.citations import cite_reading
 from sleuth.graphs.evidence.outcomes import make_note
 from sleuth.graphs.evidence.retrieval import search_passages, short_names
-from sleuth.graphs.evidence.text_spans import find_words
-from sleuth.tools.evidence_checker.checker import Reading
 from sleuth.tools.search import Mode, Query
-from sleuth.tools.types import Passage
 
 SHOWN = 10
 """Passages that are kept for the next search: the most relevant of all that were found."""
-RELEVANT = 0.5
-"""The least relevance of a passage that is cited without the answer in it."""
 
 
 class Settings(MethodSettings):
@@ -84,7 +78,7 @@ async def read(state: State, call: Call[Settings]) -> Update:
     reading = await asyncio.to_thread(checker.read, state.question, as_evidence(passages))
     order = reading.by_relevance[:SHOWN]
     support = make_support(reading.support_of(reading.answer), reading)
-    found = ReadAnswer(text=reading.answer, citations=_cite(state.question, reading, passages, order), support=support)
+    found = ReadAnswer(text=reading.answer, citations=cite_reading(state.question, reading, passages), support=support)
     if state.reading and state.reading["support"]["score"] > support["score"]:
         found = state.reading
     follows = "weak" in found["support"] and state.searched < call.settings.hops
@@ -111,7 +105,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     if reading is None:
         return {"verdict": make_verdict("unknown", "", [])}
     if reading["support"]["score"] < call.settings.min_support:
-        return {"verdict": unsupported(reading["support"], reading["text"])}
+        return {"verdict": refuse(reading["support"], reading["citations"][-1:])}
     note = make_note(state.question, reading["text"], reading["citations"])
     verdict = make_verdict("answered", reading["text"], [note])
     return {"notes": {"answer": note}, "verdict": Verdict(**verdict, support=reading["support"])}
@@ -131,21 +125,6 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge("follow", "read")
     graph.add_edge("answer", END)
     return graph
-
-
-def _cite(question: str, reading: Reading, passages: Sequence[Passage], order: Sequence[int]) -> list[Citation]:
-    """Cite the sentence of the answer, after one of another passage that names its passage.
-
-    For yes or no, cite the closest sentences of the two most relevant passages.
-    """
-    if not (reading.spans and reading.answer == reading.spans[0].text):
-        return cite_closest(question, [passages[at] for at in order[:2]])
-    span = reading.spans[0]
-    read = passages[span.passage]
-    others = [passages[at] for at in order if at != span.passage and reading.relevance[at] >= RELEVANT]
-    named = [(each, list(find_words(read.title.split(), each.text))) for each in others]
-    leading = next((cite_sentence(each, found[0][0]) for each, found in named if found), None)
-    return [*([leading] if leading else []), cite_sentence(read, span.start)]
 
 
 METHOD = Method(

@@ -1,6 +1,7 @@
 /** The status of a run in one word, as the command line and the API name it. */
 
 import type { End } from "./events";
+import { words } from "./format";
 import type { Answer, AnswerStatus, Outcome, Run } from "./types";
 
 /** All outcomes, as the runs can be filtered by them. */
@@ -17,22 +18,33 @@ export const OUTCOMES: Outcome[] = [
   "queued",
 ];
 
-/** What the page shows instead of the text of an answer that has none. */
-export const EXPLANATIONS: Record<AnswerStatus, string> = {
-  answered: "",
-  unknown: "The documents do not contain an answer.",
-  refused: "The evidence that was found does not suffice for an answer.",
-  invalid_question: "The question assumes something that the documents contradict.",
+/** What the page shows with an answer that has no text of its own. */
+export const EXPLANATIONS: Partial<Record<AnswerStatus, string>> = {
   out_of_budget: "The budget was used up before an answer was found.",
   waiting: "The run waits for your reply.",
 };
 
-type Judged = Pick<Answer, "status" | "support">;
+type Judged = Pick<Answer, "status" | "support"> & Partial<Pick<Answer, "method">>;
 
-/** The status of an answer as its color shows it: `weak` for one that its sources support only weakly. */
-export function lookOf({ status, support }: Judged): AnswerStatus | "weak" {
-  return status === "answered" && support?.weak ? "weak" : status;
+/** The status of an answer as its color shows it: `weak` if its sources support it only weakly, `unchecked` if nothing
+ * has checked that. */
+export function lookOf({ status, support, method }: Judged): AnswerStatus | "weak" | "unchecked" {
+  if (status !== "answered" || (!support && (!method || HAVE_OWN_CHECKS.includes(method)))) return status;
+  return support ? (support.weak ? "weak" : status) : "unchecked";
 }
+
+const HAVE_OWN_CHECKS = ["survey", "report", "chat"];
+
+/** A status in words. */
+export function statusInWords(status: string): string {
+  return WORDS[status] ?? words(status);
+}
+
+const WORDS: Record<string, string> = {
+  unknown: "no answer found",
+  weak: "weakly supported",
+  unchecked: "not checked",
+};
 
 interface Following {
   end: End | null;

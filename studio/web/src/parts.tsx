@@ -1,7 +1,7 @@
 /** Small components of several views. */
 
 import type { ReactNode } from "react";
-import { words } from "./format";
+import { statusInWords } from "./outcome";
 import type { Thread } from "./types";
 
 /** An error; of a long message the first sentence, and the rest on a click. */
@@ -31,14 +31,14 @@ export function split(message: string): [string, string] {
   return [isWhole ? sentence : `${sentence}…`, message.slice(sentence.length).trim()];
 }
 
-/** A status as a colored word; `look` is its color if that is another one. */
-export function Chip({ status, look = status }: { status: string; look?: string }) {
-  return <span className={`chip is-${look}`}>{words(status)}</span>;
+/** A status as a colored word. */
+export function Chip({ status }: { status: string }) {
+  return <span className={`chip is-${status}`}>{statusInWords(status)}</span>;
 }
 
 /** The outcome of a listed run. */
 export function RunChip({ run }: { run: Pick<Thread, "outcome" | "weak"> }) {
-  return run.weak ? <Chip status="weakly supported" look="weak" /> : <Chip status={run.outcome} />;
+  return <Chip status={run.weak ? "weak" : run.outcome} />;
 }
 
 export function Busy({ children }: { children: ReactNode }) {

@@ -113,8 +113,8 @@ export interface Answer {
     answerable: number;
     /** The sources support the answer only weakly. */
     weak?: boolean;
-    /** The reader's answer, in place of which another one was accepted. */
-    replaced?: string;
+    /** Another answer, which the sources support more. */
+    also?: { text: string; citations: Citation[] };
   };
   hops?: Hop[];
   /** The table of a survey. */

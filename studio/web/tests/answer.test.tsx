@@ -32,15 +32,24 @@ test.each([
 
 test("support is in words, its figures are folded", () => {
   const html = shown(support(0.28, { weak: true }));
-  expect(html).toMatch(/<summary>The sources support this answer only weakly<\/summary>[^<]*28 %/);
+  expect(html).toMatch(/<summary>The sources support this answer only weakly<\/summary>[^<]*28 of 100/);
   expect(words(html)).toContain("weakly supported");
   expect(shown(support(0.9))).toContain("<summary>The sources support this answer</summary>");
 });
 
-test("an answer that the check replaced is shown with the one that it found", () => {
-  const replaced = words(shown(support(0.9, { replaced: "Oake Fair" })));
-  expect(replaced).toContain("Kelp Fair");
-  expect(replaced).toContain("The reader had answered “Oake Fair”");
+test("another answer of the sources is shown with that of the run", () => {
+  const citation = { passage: "p", title: "Oake", quote: "Oake Fair" } as Citation;
+  const html = words(shown(support(0.1, { weak: true, also: { text: "Oake Fair", citations: [citation] } })));
+  expect(html).toContain("Kelp Fair");
+  expect(html).toMatch(/The sources also say: Oake Fair\s+Oake/);
+});
+
+test.each([
+  [{ method: "par-rag" }, "not checked"],
+  [{ method: "survey" }, ""],
+  [{ method: "par-rag", ...support(0.9) }, ""],
+] as const)("an answer with %j is called '%s'", (more, chip) => {
+  expect(/class="chip[^>]*>([^<]*)/.exec(shown(more))?.[1] ?? "").toBe(chip);
 });
 
 test("sources follow the answer, before what else can be done", () => {

@@ -41,7 +41,7 @@ async def test_plain_rag_search_is_recorded_with_scores() -> None:
 @pytest.mark.parametrize("said", [reading("30 m", answerable=False), reading(" [1] ")])
 async def test_plain_rag_may_not_know(said: dict[str, Any]) -> None:
     case = plain([said], [TOWER])
-    assert await case.run("?") == {"status": "unknown", "text": "", "citations": []}
+    assert await case.run("?") == {"status": "unknown", "text": "I found no answer.", "citations": []}
     assert case.state["notes"] == {}
 
 

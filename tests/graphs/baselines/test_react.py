@@ -110,7 +110,7 @@ async def test_react_answers_after_last_search() -> None:
 @pytest.mark.parametrize("said", [answer(""), answer(" [1] ")])
 async def test_react_may_not_know(said: dict[str, Any]) -> None:
     case = acting(search("tower"), said)
-    assert await case.run(QUESTION) == {"status": "unknown", "text": "", "citations": []}
+    assert await case.run(QUESTION) == {"status": "unknown", "text": "I found no answer.", "citations": []}
 
 
 DOCUMENT = [

@@ -138,7 +138,7 @@ async def test_chat_unknown_answer_is_explained(chain: Chain, kind: str, reply: 
     unknown = replace(chain, answer="", hops=[replace(hop, answer="") for hop in chain.hops])
     message = await Talk(ChatModel(unknown, kind, reply=reply), unknown).turn("Tell me more about it")
     assert message.additional_kwargs["status"] == "unknown"
-    assert message.text == "I have not found an answer in the documents."
+    assert message.text == "I found no answer."
 
 
 @pytest.mark.parametrize("given", [[], [AIMessage("I speak first.")], [HumanMessage("  ")]])

@@ -20,7 +20,7 @@ def test_thresholds_are_kept_by_model_and_prompt(tmp_path: Path) -> None:
     assert fitted_thresholds([tmp_path], lambda _: "small") == {VERIFY.prompt: A, CONSISTENCY.prompt: B}
     assert fitted_thresholds([tmp_path], lambda _: "large") == {VERIFY.prompt: B}
     assert fitted_thresholds([tmp_path], lambda _: "other") == {}
-    by_role = {"verifier": "large", "evaluator": "small", "reader": "small"}
+    by_role = {"verifier": "large", "evaluator": "small", "default": "small"}
     assert fitted_thresholds([tmp_path], by_role.__getitem__) == {VERIFY.prompt: B, CONSISTENCY.prompt: B}
     store_threshold(tmp_path, "small", VERIFY.prompt, B)
     assert fitted_thresholds([tmp_path], lambda _: "small")[VERIFY.prompt] == B

@@ -1,7 +1,5 @@
-"""The check of an answer by the evidence checker: accepted, answered once more, or unknown."""
+"""The check of an answer by the evidence checker: its support, another finding, or a refusal."""
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,16 +10,14 @@ from scripted_model import ScriptedModel
 
 from sleuth.agents.roles.reading import READ
 from sleuth.graphs.baselines.plain_rag import Settings
-from sleuth.graphs.core.answer import Citation, Threshold
-from sleuth.graphs.core.context import Budget, CheckedSettings
+from sleuth.graphs.core.answer import Citation, Note, Threshold
+from sleuth.graphs.core.context import CheckedSettings
 from sleuth.graphs.core.method import Method
-from sleuth.graphs.evidence.check import assess, cited_passages, support_of_run
+from sleuth.graphs.evidence.check import assess, cited_passages, open_questions, refuse, support_of_run
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.errors import UsageError
-from sleuth.tools.evidence_checker import Evidence
-from sleuth.tools.evidence_checker.checker import Reading
 
 TOWER = passage("tower", "The tower stands in Varn. It is 30 m high.")
 RAIN = passage("rain", "Rain falls in Isk, where nothing stands.")
@@ -38,42 +34,30 @@ async def test_supported_answer_is_accepted_with_its_support() -> None:
     case, checker = plain([reading("Varn")], [RAIN, TOWER], CHECKED), ScriptedChecker()
     verdict = await case.run("Where does the tower stand?", checker=checker)
     assert case.nodes == ["retrieve", "answer", "check_evidence"]
-    assert checker.read_of == [("Where does the tower stand?", ["Tower"])], "the cited passages only"
+    asked = "Where does the tower stand?"
+    assert checker.read_of == [(asked, ["Tower"]), (asked, ["Rain", "Tower"])], "the cited passages, and all"
     assert verdict["text"] == "Varn"
     assert verdict["support"] == {"score": pytest.approx(0.9 * 0.9 * 0.8), "answerable": 0.9}
     assert case.prompts() == ["reader/read"]
 
 
-async def test_second_attempt_reads_the_most_relevant_passages() -> None:
-    case = plain([reading("Isk"), reading("Varn")], [RAIN, TOWER], CHECKED)
+async def test_answer_with_little_support_stays_with_what_the_checker_reads() -> None:
+    case = plain([reading("Isk")], [RAIN, TOWER], CHECKED)
     verdict = await case.run("Where does the tower stand?", checker=ScriptedChecker())
-    assert (verdict["status"], verdict["text"]) == ("answered", "Varn")
-    assert [citation["passage"] for citation in verdict["citations"]] == ["tower"]
-    again = case.model.requests[1].input
-    assert [source["title"] for source in again["sources"]] == ["Tower", "Rain"]
-    assert again["known"] == ({"question": "Do the sources support the answer “Isk”?", "answer": "no"},)
-    assert [note["finding"] for note in case.state["notes"].values()] == ["Varn"]
-    assert any("do not support the answer 'Isk'" in warning for warning in case.state["warnings"])
-
-
-async def test_span_of_the_checker_replaces_an_unsupported_answer() -> None:
-    settings = CHECKED.model_copy(update={"check_spans": True})
-    case = plain([reading("Isk")], [RAIN, TOWER], settings)
-    verdict = await case.run("Where does the tower stand?", checker=ScriptedChecker())
-    assert (verdict["status"], verdict["text"]) == ("answered", "Varn")
-    assert [citation["quote"] for citation in verdict["citations"]] == ["The tower stands in Varn."]
-    assert verdict["support"]["replaced"] == "Isk", "nothing is replaced silently"
-    assert verdict["support"]["weak"], "two readings disagree"
+    assert (verdict["status"], verdict["text"]) == ("answered", "Isk"), "no answer is replaced"
+    assert [citation["passage"] for citation in verdict["citations"]] == ["rain"]
+    assert verdict["support"]["weak"]
+    assert verdict["support"]["also"]["text"] == "Varn"
+    (quote,) = verdict["support"]["also"]["citations"]
+    assert (quote["passage"], quote["quote"]) == ("tower", "The tower stands in Varn.")
     assert case.prompts() == ["reader/read"]
 
 
-async def test_answer_that_other_passages_support_is_not_called_replaced() -> None:
-    settings = CHECKED.model_copy(update={"check_spans": True})
+async def test_the_same_answer_from_other_passages_is_not_another_one() -> None:
     wet = passage("rain", "It rains in Varn.")
-    case = plain([reading("Varn", quote="It rains in Varn.")], [wet, TOWER], settings)
+    case = plain([reading("Varn", quote="It rains in Varn.")], [wet, TOWER], CHECKED)
     verdict = await case.run("Where does the tower stand?", checker=ScriptedChecker())
-    assert [citation["passage"] for citation in verdict["citations"]] == ["tower"]
-    assert verdict["support"].keys() == {"score", "answerable"}
+    assert verdict["support"].keys() == {"score", "answerable", "weak"}
 
 
 @pytest.mark.parametrize(("probability", "is_weak"), [(0.9, False), (0.3, True)])
@@ -83,30 +67,40 @@ async def test_answer_with_little_support_is_marked_as_weak(probability: float, 
     assert (verdict["status"], verdict["support"].get("weak", False)) == ("answered", is_weak)
 
 
-@pytest.mark.parametrize("second", [reading("Isk"), {"answerable": False}, "no JSON"])
-async def test_answer_unsupported_twice_is_unknown_with_what_is_missing(second: Any) -> None:
-    case = plain([reading("Isk"), second, second], [RAIN, TOWER], CHECKED)
+async def test_answer_below_the_minimum_is_refused_with_the_nearest_sentence() -> None:
+    case = plain([reading("Isk")], [RAIN, TOWER], Settings(min_support=0.5))
     verdict = await case.run("Where does the tower stand?", checker=ScriptedChecker())
     assert (verdict["status"], verdict["citations"]) == ("unknown", [])
-    assert "- Where does the tower stand?" in verdict["text"]
-    assert verdict["support"] == {"score": 0, "answerable": 0.1, "nearest": "Varn"}
-    assert "Nearest, but not supported: Varn" in verdict["text"]
+    assert verdict["text"] == "I found no answer. The nearest sentence: “The tower stands in Varn.” (Tower)."
+    assert verdict["support"] == {"score": 0, "answerable": 0.9}
     assert case.state["notes"] == {}
 
 
-async def test_unsupported_answer_without_budget_is_unknown() -> None:
-    case = plain([reading("Isk")], [RAIN, TOWER], CHECKED, budget=Budget(max_calls=1))
-    assert (await case.run("Where?", checker=ScriptedChecker()))["status"] == "unknown"
+@pytest.mark.parametrize("text", ["| Mass | 3.4 g |", "weighs", ""])
+def test_a_refusal_shows_no_fragment(text: str) -> None:
+    nearest = Citation(passage="p", document="d", title="Tower", quote=text, start=0, end=len(text))
+    assert refuse({"score": 0.1, "answerable": 0.1}, [nearest])["text"] == "I found no answer."
+
+
+def test_what_is_missing_is_not_the_question_itself() -> None:
+    notes = [
+        Note(question=asked, finding="", passages=[]) for asked in ("Who built it?", "Where is it?", "Who built it?")
+    ]
+    found = Note(question="When was it built?", finding="1911", passages=[])
+    assert open_questions("Where is it?", [*notes, found]) == ["Who built it?"]
+    text = refuse({"score": 0.1, "answerable": 0.1}, [], ["Who built it?"])["text"]
+    assert text.splitlines() == ["I found no answer.", "What is missing:", "- Who built it?"]
 
 
 @pytest.mark.parametrize(
     ("said", "settings", "services"),
     [
-        (reading("Isk"), Settings(), {"checker": ScriptedChecker()}),
+        (reading("Isk"), Settings(), {}),
         (reading("Isk"), Settings(), {"thresholds": FITTED}),
+        (reading("Isk"), Settings(check_evidence=False), {"checker": ScriptedChecker()}),
         ({"answerable": False}, CHECKED, {"checker": ScriptedChecker()}),
     ],
-    ids=["not set or fitted", "fitted, but no checker", "no answer"],
+    ids=["no checker", "fitted, but no checker", "switched off", "no answer"],
 )
 async def test_no_check(said: dict[str, Any], settings: Settings, services: dict[str, Any]) -> None:
     case = plain([said], [RAIN], settings)
@@ -115,32 +109,19 @@ async def test_no_check(said: dict[str, Any], settings: Settings, services: dict
 
 
 @pytest.mark.parametrize(
-    ("values", "end"),
+    ("values", "thresholds", "end"),
     [
-        ({}, "unknown"),
-        ({"min_support": 0.5}, "Varn"),
-        ({"min_support": 0.5, "check_spans": False}, "unknown"),
-        ({"check_evidence": False}, "Isk"),
+        ({}, {}, "Isk"),
+        ({}, FITTED, "unknown"),
+        ({"min_support": 0}, FITTED, "Isk"),
+        ({"min_support": 0.5}, {}, "unknown"),
     ],
 )
-async def test_answers_are_checked_as_fitted_for_the_model(values: dict[str, Any], end: str) -> None:
-    case = plain([reading("Isk"), {"answerable": False}], [RAIN, TOWER], Settings(**values))
-    verdict = await case.run("Where does the tower stand?", checker=ScriptedChecker(), thresholds=FITTED)
+async def test_the_minimum_is_as_given_or_fitted(values: dict[str, Any], thresholds: Any, end: str) -> None:
+    case = plain([reading("Isk")], [RAIN, TOWER], Settings(**values))
+    verdict = await case.run("Where does the tower stand?", checker=ScriptedChecker(), thresholds=thresholds)
     assert end in (verdict["status"], verdict["text"])
-    assert ("support" in verdict) == (values.get("check_evidence") is not False)
-
-
-async def test_yes_of_the_checker_cites_the_most_relevant_passages() -> None:
-    class Affirming(ScriptedChecker):
-        def read(self, question: str, passages: Sequence[Evidence]) -> Reading:
-            found = super().read(question, passages)
-            return replace(found, answerable=0.9, yes=0.8, no=0.1, spans=())
-
-    case = plain([reading("no")], [RAIN, TOWER], CHECKED.model_copy(update={"check_spans": True, "min_support": 0.2}))
-    verdict = await case.run("Does the tower stand in Varn?", checker=Affirming())
-    assert verdict["text"] == "yes"
-    quotes = [citation["quote"] for citation in verdict["citations"]]
-    assert quotes == ["The tower stands in Varn.", "Rain falls in Isk, where nothing stands."]
+    assert "support" in verdict
 
 
 async def test_run_with_a_check_needs_a_checker(store: Store) -> None:
@@ -163,7 +144,7 @@ async def test_support_of_a_finished_run_equals_that_of_the_check() -> None:
 
 @pytest.mark.parametrize(("words", "supported", "score"), [(13, 0.8, 0.8), (13, 0.1, 0.1), (12, 0.8, 0.0)])
 async def test_long_answer_is_checked_as_a_statement(words: int, supported: float, score: float) -> None:
-    found = await assess(ScriptedChecker(supported=supported), "Where?", "word " * words, [TOWER])
+    found = await assess(ScriptedChecker(supported=supported), "Where?", "word " * words, [], [TOWER])
     assert found["score"] == score
 
 

@@ -176,7 +176,8 @@ async def test_crp_rag_refusal_lists_missing_steps() -> None:
     verdict = await case.run("?")
     assert verdict["status"] == "refused"
     assert verdict["text"].splitlines() == [
-        "No line of reasoning has all the knowledge that it needs. What is missing:",
+        "What I found does not suffice for an answer.",
+        "What is missing:",
         "- Who? (no sure answer in what was found: its perplexity is 40.0)",
         f"- {C[0]} (no sure answer in what was found: its perplexity is 7.0)",
     ]

@@ -119,6 +119,6 @@ LOSSES = {
 async def test_method_with_unreadable_replies_is_unknown(name: str) -> None:
     chain = example("q08")
     case = case_of(name, chain, model=Replying(lambda _: "no"))
-    assert await case.run(chain.question) == {"status": "unknown", "text": "", "citations": []}
+    assert await case.run(chain.question) == {"status": "unknown", "text": "I found no answer.", "citations": []}
     warnings = case.state["warnings"]
     assert not [loss for loss in LOSSES[name] if not any(warning.endswith(loss) for warning in warnings)]

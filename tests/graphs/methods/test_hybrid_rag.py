@@ -191,7 +191,7 @@ def test_hybrid_rag_explicit_setting_overrides_rung() -> None:
 async def test_hybrid_rag_dynamic_question_ends_without_sources() -> None:
     setting = hybrid(predictor=Foreseen(dynamic=True))
     verdict = await setting.run()
-    assert verdict == {"status": "unknown", "text": "", "citations": []}
+    assert verdict == {"status": "unknown", "text": "I found no answer.", "citations": []}
     assert setting.case.nodes == ["classify", "verify"]
     assert setting.case.model.requests == []
     assert "fresh=true" in setting.warnings[0]
@@ -236,7 +236,7 @@ async def test_hybrid_rag_omits_vote_without_budget() -> None:
 
 @pytest.mark.parametrize("answer", ["I don't know", "i DON’T know.", "Perhaps 30 m, but I do not know", "unknown", " "])
 async def test_hybrid_rag_i_do_not_know_means_unknown(answer: str) -> None:
-    assert await hybrid(answering(answer)).run() == {"status": "unknown", "text": "", "citations": []}
+    assert await hybrid(answering(answer)).run() == {"status": "unknown", "text": "I found no answer.", "citations": []}
 
 
 async def test_hybrid_rag_without_refusal_keeps_doubtful_answer() -> None:

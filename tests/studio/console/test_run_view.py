@@ -103,6 +103,7 @@ LINKED = Citation(**PLACE, why={"passage": "film.md", "name": "Holt"})
 SENTENCES = {"text": "A. B.", "citations": [Citation(**PLACE, sentence_ends=[at]) for at in (2, 5)]}
 FITTED = Threshold(value=0.5622, by="fitted for small")
 SUPPORT = {"score": 0.3, "answerable": 0.4}
+ALSO = {"text": "1999", "citations": [Citation(**PLACE)]}
 
 
 @pytest.mark.parametrize(
@@ -119,10 +120,10 @@ SUPPORT = {"score": 0.3, "answerable": 0.4}
         ({"support": {**SUPPORT, "weak": True}}, "The sources support this answer only weakly (support 0.30)."),
         ({"support": {**SUPPORT, "weak": True}}, " weakly supported "),
         ({"status": "unknown", "support": SUPPORT}, "The sources do not support an answer (support 0.30)."),
-        (
-            {"support": {**SUPPORT, "replaced": "1999"}},
-            "The sources support this answer (support 0.30); the reader had answered '1999', which they support less.",
-        ),
+        ({"support": {**SUPPORT, "weak": True, "also": ALSO}}, "Sources also say: 1999"),
+        ({}, " not checked "),
+        ({"status": "unknown"}, " no answer found "),
+        ({"method": "survey"}, " answered "),
         ({"hops": [FIRST, SECOND]}, f"   reason: plain-rag was not accepted: {DOUBT}"),
     ],
 )

@@ -1,6 +1,5 @@
 import { useState, type ReactNode } from "react";
 import { DocumentDialog } from "../documents/document-dialog";
-import { words } from "../format";
 import { EXPLANATIONS, lookOf } from "../outcome";
 import { Chip } from "../parts";
 import type { Answer, Citation } from "../types";
@@ -31,17 +30,17 @@ export function AnswerView({ answer, label, children, linked }: Props) {
       <div className="stack">
         {linked?.notice && <p className="hint">{linked.notice}</p>}
         <section aria-label={label} className={`answer is-${lookOf(answer)}`}>
-          {lookOf(answer) === "weak" && (
+          {["weak", "unchecked"].includes(lookOf(answer)) && (
             <p>
-              <Chip status="weakly supported" look="weak" />
+              <Chip status={lookOf(answer)} />
             </p>
           )}
           <AnswerText answer={answer} onOpen={setOpened} />
           {answer.method === REPORT && !answer.asks && (
             <Downloads run={answer.thread} what="report" formats={REPORT_FORMATS} />
           )}
-          <Verdict answer={answer} />
-          <Support answer={answer} />
+          {EXPLANATIONS[answer.status] && <p className="verdict">{EXPLANATIONS[answer.status]}</p>}
+          <Support answer={answer} onOpen={setOpened} />
           <Warnings answer={answer} />
         </section>
       </div>
@@ -63,33 +62,29 @@ function AnswerText({ answer, onOpen }: { answer: Answer; onOpen: (citation: Cit
   return <AnswerMarkdown answer={answer} onOpen={onOpen} />;
 }
 
-function Verdict({ answer: { status, support } }: { answer: Answer }) {
-  const explanation = EXPLANATIONS[status];
-  return (
-    <>
-      {explanation && (
-        <p className="verdict">
-          <strong>{words(status)}</strong> – {explanation}
-        </p>
-      )}
-      {support?.replaced && (
-        <p className="verdict">The reader had answered “{support.replaced}”, which the sources support less.</p>
-      )}
-    </>
-  );
-}
-
-/** How well the sources support an answer: in words, and on a click in figures. */
-function Support({ answer }: { answer: Answer }) {
+/** How well the sources support an answer, in words and on a click in figures, and what they say besides. */
+function Support({ answer, onOpen }: { answer: Answer; onOpen: (citation: Citation) => void }) {
   const { support } = answer;
   const sentence = SENTENCES[lookOf(answer)] ?? "How well the sources support an answer";
   if (!support) return null;
-  const [score, answerable] = [support.score, support.answerable].map((each) => Math.round(100 * each));
+  const { also } = support;
   return (
-    <details className="support">
-      <summary>{sentence}</summary>
-      Support of the answer: {score} %. Probability that the sources answer the question: {answerable} %.
-    </details>
+    <>
+      {also && (
+        <p className="also">
+          The sources also say: <strong>{also.text}</strong>
+          {also.citations.map((citation) => (
+            <button key={citation.passage} type="button" className="link" onClick={() => onOpen(citation)}>
+              {citation.title}
+            </button>
+          ))}
+        </p>
+      )}
+      <details className="support">
+        <summary>{sentence}</summary>
+        The check gives it {Math.round(100 * support.score)} of 100.
+      </details>
+    </>
   );
 }
 

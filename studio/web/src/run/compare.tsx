@@ -174,7 +174,7 @@ function Outcome({ thread, head }: { thread: string; head: string }) {
   return (
     <div className={`answer is-${verdict && lookOf(verdict)}`}>
       <p className="row">
-        {verdict && <Chip status={verdict.status} look={lookOf(verdict)} />}
+        {verdict && <Chip status={lookOf(verdict)} />}
         <span className="quiet">{spent(costOf(callsIn(last.values)))}</span>
       </p>
       <p className="answer-text">{verdict ? verdict.text || EXPLANATIONS[verdict.status] : "No answer yet."}</p>

@@ -6,7 +6,7 @@ import { titleOf } from "./sources";
 
 /** The question, the answer with numbered footnotes, and the quote of each. */
 export function markdownOf(answer: Answer): string {
-  const characters = Array.from(answer.text || EXPLANATIONS[answer.status]);
+  const characters = Array.from(answer.text || (EXPLANATIONS[answer.status] ?? ""));
   const endsOf = (ends: number[] | undefined) => ends ?? [characters.length];
   const marksAt = (end: number) =>
     answer.citations.flatMap((each, at) => (endsOf(each.sentence_ends).includes(end) ? [`[^${at + 1}]`] : []));

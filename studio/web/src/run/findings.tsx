@@ -3,7 +3,7 @@
 import { useState, type ReactNode } from "react";
 import { DocumentDialog } from "../documents/document-dialog";
 import type { Live } from "../events";
-import { words } from "../format";
+import { statusInWords } from "../outcome";
 import { isObject } from "../json";
 import { hrefOf } from "../route";
 import { useServer } from "../server";
@@ -140,7 +140,7 @@ function SubRuns({ answer: { hops } }: { answer: Answer }) {
       <ol className="hops">
         {hops.map((hop, at) => (
           <li key={at}>
-            <a href={hrefOf("runs", hop.thread)}>{hop.method}</a>: {words(hop.status)}
+            <a href={hrefOf("runs", hop.thread)}>{hop.method}</a>: {statusInWords(hop.status)}
             {hop.confidence !== null && `, probably correct to ${Math.round(100 * hop.confidence)} %`}{" "}
             <span className="quiet">({hop.doubt || hop.why})</span>
           </li>

@@ -21,7 +21,7 @@ export function Head({ run, outcome, look, took, children }: Props) {
     <>
       <Question>{thread.question}</Question>
       <div className="row meta">
-        <Chip status={look === "weak" ? "weakly supported" : outcome} look={look} />
+        <Chip status={["weak", "unchecked"].includes(look) ? look : outcome} />
         <span>{thread.method}</span>
         <time className="quiet" dateTime={thread.created_at}>
           {when(thread.created_at)}

@@ -3,6 +3,7 @@
 import { referencesIn } from "../changes";
 import type { LiveStep } from "../events";
 import { count, words } from "../format";
+import { statusInWords } from "../outcome";
 import { isObject, textOf } from "../json";
 import type { Json, JsonObject } from "../types";
 
@@ -83,7 +84,7 @@ export function findingsOf({ update, node }: Pick<LiveStep, "update" | "node">):
     ...texts("drafts", "answer").map((draft) => `Draft: ${draft || "nothing"}`),
     ...entries("notes").map(noteLine),
     ...texts("attempts", "answer").map((answer) => `Tried: ${answer || "no answer"}`),
-    ...entries("hops").map((hop) => `${textOf(hop.method)}: ${words(textOf(hop.status))}`),
+    ...entries("hops").map((hop) => `${textOf(hop.method)}: ${statusInWords(textOf(hop.status))}`),
     update.halted === true ? "The budget is used up." : "",
   ];
   return [...new Set(lines.filter(Boolean))];

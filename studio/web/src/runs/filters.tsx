@@ -1,6 +1,5 @@
 import { useEffect, useRef, useState } from "react";
-import { words } from "../format";
-import { OUTCOMES } from "../outcome";
+import { OUTCOMES, statusInWords } from "../outcome";
 import { parse } from "../route";
 
 const NAMES = ["find", "status", "method", "since", "until", "owner"] as const;
@@ -115,7 +114,7 @@ function Choice({ label, value, options, none = "any", onChoose }: ChoiceProps) 
         <option value="">{none}</option>
         {options.map((option) => (
           <option key={option} value={option}>
-            {label === "Owner" ? option : words(option)}
+            {label === "Owner" ? option : statusInWords(option)}
           </option>
         ))}
       </select>

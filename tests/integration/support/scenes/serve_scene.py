@@ -13,8 +13,7 @@ from asgi_server import started
 from fastapi import FastAPI
 from scripted_model import reply
 
-from sleuth.agents.model import Message, Reply, Request
-from sleuth.studio.client.sleuth import NamedModel
+from sleuth.agents.model import Message, NamedModel, Reply, Request
 from sleuth.studio.server.app import create_app
 from sleuth.tools.search.vectors.embedder import Embedder
 from sleuth.tools.settings import Settings

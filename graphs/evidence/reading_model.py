@@ -1,0 +1,152 @@
+"""Roles that read passages, answered by the evidence checker in place of a language model. No paper has it.
+
+With the demo model, and without a model server, the checker reads better than the model. The model then only plans,
+rewrites and concludes. SLEUTH_MODELS gives a role to the checker by the name `evidence-checker`.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from sleuth.agents.formatting import Quote
+from sleuth.agents.model import DEMO_MODEL, EVIDENCE_CHECKER, Message, NamedModel, Reply, Request, Usage
+from sleuth.agents.role import Output
+from sleuth.agents.roles.judging import REVIEW, REVIEW_STEP, StepReview
+from sleuth.agents.roles.reading import ANSWER_WITH_SOURCES, DRAFT, DRAFT_SENTENCE, READ, Draft, Final
+from sleuth.agents.roles.reading import Reading as ReadReply
+from sleuth.graphs.evidence.check import GOOD_SUPPORT, LEAST, as_evidence
+from sleuth.graphs.evidence.citations import cite_reading
+from sleuth.tools.errors import UsageError
+from sleuth.tools.evidence_checker import EvidenceChecker
+from sleuth.tools.evidence_checker.checker import Reading
+from sleuth.tools.types import Passage
+
+ROLES = ("reader", "drafter", "reviewer", "answerer")
+"""The roles that the checker can take, as far as their prompts show passages."""
+_QUOTE_CHARACTERS = 240
+
+Given: TypeAlias = Mapping[str, Any]
+"""The input of a role, as plain JSON."""
+Form: TypeAlias = Callable[[Given, Reading, list[Quote]], Output]
+"""Makes a role's reply of what the checker read."""
+
+
+class ReadingModel:
+    """A model that lets the evidence checker answer some roles, and another model all others.
+
+    Usage:
+
+        model = ReadingModel(client, EvidenceChecker.load(), roles=("reader",))
+        reply = await model.call(request)  # of the role "reader": no server is asked
+        print(reply["model"])  # evidence-checker
+    """
+
+    def __init__(self, model: NamedModel, checker: EvidenceChecker, roles: Sequence[str] = ROLES) -> None:
+        """Set the model of all other calls, the checker, and the checker's roles."""
+        self._model = model
+        self._checker = checker
+        self._roles = frozenset(roles)
+
+    @property
+    def context_window(self) -> int:
+        """The context window of the other model."""
+        return self._model.context_window
+
+    def name_of(self, role: str) -> str:
+        """Return the name of a role's model."""
+        return EVIDENCE_CHECKER if role in self._roles else self._model.name_of(role)
+
+    async def call(self, request: Request) -> Reply:
+        """Answer one request.
+
+        Raises:
+            ModelError: the other model has no usable reply.
+        """
+        form = _FORMS.get(request.prompt) if request.role in self._roles else None
+        if form is None:
+            return await self._model.call(request)
+        begun, question = time.monotonic(), request.input["question"]
+        passages = [_as_passage(at, source) for at, source in enumerate(request.input["sources"], start=1)]
+        reading = await asyncio.to_thread(self._checker.read, question, as_evidence(passages))
+        cited = cite_reading(question, reading, passages)
+        quotes = [Quote(source=int(each["passage"]), quote=each["quote"][:_QUOTE_CHARACTERS]) for each in cited]
+        return Reply(
+            text=json.dumps(form(request.input, reading, quotes).model_dump(), ensure_ascii=False),
+            finish="stop",
+            model=EVIDENCE_CHECKER,
+            usage=Usage(prompt_tokens=0, cached_tokens=0, completion_tokens=0),
+            seconds=time.monotonic() - begun,
+            logprobs=None,
+            warnings=[],
+        )
+
+    async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
+        """Return the tokens of a prompt; 0 for a role of the checker, which has no context window."""
+        return 0 if role in self._roles else await self._model.count_tokens(messages, role=role)
+
+
+def with_reading_roles(model: NamedModel, checker: EvidenceChecker, models: Mapping[str, str]) -> NamedModel:
+    """Return the model with the checker in its roles.
+
+    Args:
+        model: the model; the demo model and a missing one leave all roles that read to the checker by default.
+        checker: the evidence checker.
+        models: SLEUTH_MODELS: the name of the model for some roles.
+
+    Raises:
+        UsageError: the checker is given a role that it cannot take.
+    """
+    wrong = [role for role, name in models.items() if name == EVIDENCE_CHECKER and role not in ROLES]
+    if wrong:
+        raise UsageError(
+            f"The {EVIDENCE_CHECKER} cannot be the {wrong[0]}, only {', '.join(ROLES)}: see SLEUTH_MODELS."
+        )
+    default = EVIDENCE_CHECKER if model.name_of("default") in (DEMO_MODEL, "") else ""
+    roles = [role for role in ROLES if models.get(role, default) == EVIDENCE_CHECKER]
+    return ReadingModel(model, checker, roles) if roles else model
+
+
+def _as_passage(number: int, source: Mapping[str, str]) -> Passage:
+    text = source["text"]
+    return Passage(id=str(number), document_id="", title=source["title"], text=text, start=0, end=len(text))
+
+
+def _read(given: Given, reading: Reading, quotes: list[Quote]) -> Output:
+    if reading.support_of(reading.answer) < LEAST:
+        return ReadReply(answerable=False)
+    return ReadReply(answerable=True, answer=reading.answer, citations=quotes)
+
+
+def _draft(given: Given, reading: Reading, quotes: list[Quote]) -> Output:
+    return Draft(answer=reading.answer, citations=quotes)
+
+
+def _draft_sentence(given: Given, reading: Reading, quotes: list[Quote]) -> Output:
+    return Draft(answer=quotes[-1].quote if quotes else reading.answer, citations=quotes)
+
+
+def _review(given: Given, reading: Reading, quotes: list[Quote]) -> Output:
+    read = reading.support_of(reading.answer)
+    if read < GOOD_SUPPORT or read <= reading.support_of(given["answer"]):
+        return StepReview(status="PASS")
+    return StepReview(status="REVISED", answer=reading.answer, citations=quotes)
+
+
+def _answer(given: Given, reading: Reading, quotes: list[Quote]) -> Output:
+    """Answer from the passages; where they support none, with the finding of the last step."""
+    found = [step["answer"] for step in given["trajectory"] if step["answer"] != "not found"]
+    if reading.support_of(reading.answer) >= LEAST or not found:
+        return Final(known=bool(reading.answer), answer=reading.answer)
+    return Final(known=True, answer=found[-1])
+
+
+_FORMS: Mapping[str, Form] = {
+    READ.prompt: _read,
+    DRAFT.prompt: _draft,
+    DRAFT_SENTENCE.prompt: _draft_sentence,
+    REVIEW.prompt: _review,
+    REVIEW_STEP.prompt: _review,
+    ANSWER_WITH_SOURCES.prompt: _answer,
+}
