@@ -20,8 +20,7 @@ from pydantic import Field, model_validator
 
 from sleuth.agents.llm.token_stream import NO_STREAM, AnswerStream
 from sleuth.agents.llm.tracing import as_usage
-from sleuth.agents.model import DEMO_MODEL
-from sleuth.agents.model_calls.caller import CallRecord
+from sleuth.agents.model_calls.caller import is_demo
 from sleuth.agents.roles import conversation, planning
 from sleuth.graphs.chat.messages import Messages, as_conversation, reply_id
 from sleuth.graphs.chat.question_rewriting import make_standalone
@@ -106,7 +105,7 @@ async def classify(state: State, call: Call[Settings]) -> Update:
         given = as_conversation(state.messages, question)
         loss = "The message is taken for a question."
         kind = await ask_or(call.model, conversation.ROUTE, given, "follow-up", loss)
-        if _is_demo(call.model.calls):  # its classification is of no use
+        if is_demo(call.model.calls):  # its classification is of no use
             kind = "follow-up" if _has_subject(question) else "small talk"
     if kind == "ambiguous" and not (call.settings.ask_back and not _already_clarified(state.messages)):
         kind = "follow-up"
@@ -128,7 +127,7 @@ async def classify(state: State, call: Call[Settings]) -> Update:
 async def converse(state: State, call: Call[Settings]) -> Update:
     """Reply to small talk with a fixed sentence, which the model chooses, unless a search is needed after all."""
     made = conversation.SmallTalk()
-    if not (is_command(state.question) or _is_demo(state.calls)):
+    if not (is_command(state.question) or is_demo(state.calls)):
         call.require()
         given = as_conversation(state.messages, state.question)
         made = await ask_or(call.model, conversation.REPLY, given, made, "")
@@ -331,10 +330,6 @@ def graph() -> StateGraph[State, Context, Message, State]:
 
 
 # What the nodes above are made of
-
-
-def _is_demo(calls: Mapping[str, CallRecord]) -> bool:
-    return any(record["model"] == DEMO_MODEL for record in calls.values() if record)
 
 
 def is_command(message: str) -> bool:

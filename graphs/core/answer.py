@@ -106,12 +106,16 @@ OWN_CHECKS = ("survey", "report", "chat")
 
 
 class Verdict(TypedDict):
-    """The part of the answer that the node `answer` adds to the state; `support` if it was checked."""
+    """The part of the answer that the node `answer` adds to the state; `support` if it was checked.
+
+    `ask_all` is the number of documents if the question is about all of them: a survey is offered.
+    """
 
     status: Status
     text: str
     citations: list[Citation]
     support: NotRequired[Support]
+    ask_all: NotRequired[int]
 
 
 class Threshold(TypedDict):
@@ -140,6 +144,7 @@ class Subrun(TypedDict):
     notes: list[str]
     cost: Cost
     support: NotRequired[Support]
+    ask_all: NotRequired[int]
 
 
 class Entity(TypedDict):
@@ -242,6 +247,8 @@ class Answer:
 
     `table` is that of a survey: its columns, figures, and a row for each document, with citations in each cell.
 
+    `ask_all` is present if the question seems to be about all documents: their number, for an offer of a survey.
+
     `asks` is present while a chat waits for a reply: a question with options to choose from, or a plan to approve.
     """
 
@@ -261,6 +268,7 @@ class Answer:
     support: Support | None = None
     hops: list[Subrun] | None = None
     table: dict[str, Any] | None = None
+    ask_all: int | None = None
     asks: dict[str, Any] | None = None
 
     @property
@@ -275,7 +283,7 @@ class Answer:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that the command line and the HTTP interface print, without absent values."""
-        optional = ("seconds", "graph", "threshold", "support", "hops", "table", "asks")
+        optional = ("seconds", "graph", "threshold", "support", "hops", "table", "ask_all", "asks")
         absent = [name for name in optional if getattr(self, name) is None]
         return {name: value for name, value in asdict(self).items() if name not in absent}
 

@@ -116,8 +116,8 @@ def with_result(subrun: Subrun, end: SubrunResult, notes: list[str]) -> Subrun:
 
 def verdict_of(subrun: Subrun) -> Verdict:
     """Return the verdict of a sub-run that has ended."""
-    verdict = Verdict(status=subrun["status"], text=subrun["text"], citations=subrun["citations"])  # type: ignore[typeddict-item]
-    return Verdict(**verdict, support=subrun["support"]) if "support" in subrun else verdict
+    verdict = {name: value for name, value in subrun.items() if name in Verdict.__annotations__}
+    return Verdict(**verdict)  # type: ignore[typeddict-item]
 
 
 def prefix_nodes(method: str, end: SubrunResult) -> dict[str, CallRecord]:

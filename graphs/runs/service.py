@@ -452,6 +452,7 @@ class RunService:
             support=verdict.get("support"),
             hops=public_subruns(state.values),
             table=kind.read_table(state.values),
+            ask_all=verdict.get("ask_all"),
             asks=asks,
         )
 

@@ -1,6 +1,7 @@
 """Terminal views of runs: live steps, the answer with its evidence, the cost."""
 
 import asyncio
+import shlex
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from textwrap import shorten
@@ -117,6 +118,9 @@ def answer_view(answer: Answer, *, in_chat: bool = False) -> RenderableType:
     if answer.support is not None:
         parts.append(support_view(answer.status, answer.support))
     parts += [Text(f"! {warning}", style="yellow") for warning in answer.warnings]
+    if answer.ask_all is not None and not in_chat:
+        offer = f"This question seems to be about all {answer.ask_all} documents. To ask each of them: sleuth survey"
+        parts.append(Text(f"{offer} {shlex.quote(answer.question)}", style="cyan"))
     if answer.asks is not None:
         options = f" ({' / '.join(answer.asks['options'])})" if answer.asks.get("options") else ""
         command = "" if in_chat else f": sleuth ask REPLY --method {answer.method} --thread {answer.thread}"

@@ -25,6 +25,7 @@ class Replying:
     answer: Callable[[Request], Any]
     requests: list[Request] = field(default_factory=list)
     context_window: int = 8192
+    name: str = "scripted"
 
     async def call(self, request: Request) -> Reply:
         """Return the reply to a request."""
@@ -33,7 +34,7 @@ class Replying:
         if isinstance(said, BaseException):
             raise said
         await asyncio.sleep(0)
-        return _whole(said, request)
+        return {**_whole(said, request), "model": self.name}
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         """Return one token per word."""

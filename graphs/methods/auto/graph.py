@@ -4,9 +4,9 @@
 
 Each sub-run is an ordinary run of another method in a thread of its own (`graphs/runs/execution.py`). Its findings are
 passed to the next one; a rejected answer is not. If no answer is accepted, the first one is returned, marked as weakly
-supported; one without citations never is. A question about the whole collection, such as "How many …?", is given to a
-survey first, if the collection is small enough. If `fast`, the reader answers first: without a model call, and only
-what is well supported.
+supported; one without citations never is. With the answer to a question about the whole
+collection, such as "How many …?", a survey of all documents is offered (`ask_all`): it takes many calls, so a person
+decides. If `fast`, the reader answers first: without a model call, and only what is well supported.
 """
 
 import re
@@ -18,7 +18,7 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from sleuth.agents.formatting import Source
-from sleuth.agents.model_calls.caller import ModelCaller
+from sleuth.agents.model_calls.caller import ModelCaller, is_demo
 from sleuth.agents.roles import inputs, judging, planning
 from sleuth.graphs.core.answer import Citation, Note, Subrun, Verdict, make_verdict, without_answer
 from sleuth.graphs.core.context import CheckedSettings, Context, parse_json
@@ -65,10 +65,11 @@ class Settings(CheckedSettings):
         default=0.5, ge=0, lt=1, description="an answer is accepted above this P(yes, it holds); 0: not asked"
     )
     hop_settings: Annotated[dict[str, dict[str, Any]], BeforeValidator(parse_json)] = Field(
-        default={}, description='settings of the methods, as JSON: {"par-rag": {"coarse_k": 5}}'
+        default={"agent": {"max_searches": 3}},
+        description='settings of the methods, as JSON: {"par-rag": {"coarse_k": 5}}',
     )
     survey_documents: int = Field(
-        default=50, ge=0, description="documents that a question about the whole collection may ask; 0: none"
+        default=50, ge=0, description="the most documents for which a survey of all is offered; 0: none is"
     )
 
     def nested(self) -> dict[str, dict[str, Any]]:
@@ -86,17 +87,20 @@ class State(RunState):
     """The question's parts, if the choice between two methods depends on them."""
     hops: Annotated[dict[str, Subrun], Keyed] = field(default_factory=dict)
     """The sub-runs so far, with their results."""
+    ask_all: int | None = None
+    """The number of documents if the question is about all of them, else 0; None if that is not known yet."""
 
 
 @node
 async def plan(state: State, call: Call[Settings]) -> Update:
     """Choose the next method; of two, by a plan that shows if the question's parts depend on each other."""
     settings = call.settings
-    order = state.order or [*await _survey_first(state, call), *_reader_first(call), *settings.order.split(",")]
+    order = state.order or [*_reader_first(call), *settings.order.split(",")]
+    ask_all = await _documents_in_question(state, call) if state.ask_all is None else state.ask_all
     choices = order[len(state.hops)].split("/")
     # One call to choose, if there is a choice, and at least one of the sub-run.
     if choices != [READER] and not call.affords(len(choices)):
-        return {"order": order, "halted": True}
+        return {"order": order, "ask_all": ask_all, "halted": True}
     why = ["first in the order"]
     if state.hops:
         _, before = _latest(state)
@@ -106,7 +110,7 @@ async def plan(state: State, call: Call[Settings]) -> Update:
         parts = await _parts(state, call.model)
         why.append(f"its parts {'need nothing of' if has_independent_parts(parts) else 'build on'} each other")
     method = choices[-1] if has_independent_parts(parts) else choices[0]
-    update: Update = {"order": order, "parts": parts}
+    update: Update = {"order": order, "ask_all": ask_all, "parts": parts}
     return {**update, "hops": {str(len(state.hops) + 1): new_subrun(method, "; ".join(why))}}
 
 
@@ -142,8 +146,6 @@ async def verify(state: State, call: Call[Settings]) -> Update:
     number, subrun = _latest(state)
     if subrun["status"] == "out_of_budget" or (subrun["status"] != "answered" and not _more(state)):
         return {}
-    if subrun["method"] == "survey" and subrun["status"] == "answered":  # its figures were counted
-        return {}
     confidence, doubt = await _judge(subrun, state, call)
     checked = Subrun(**{**subrun, "confidence": confidence})
     if not doubt:
@@ -170,6 +172,8 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     warnings = [
         f"{subrun['method']} had answered {subrun['text']!r}, not accepted: {subrun['doubt']}." for subrun in doubted
     ]
+    if state.ask_all:
+        verdict = Verdict(**{**verdict, "ask_all": state.ask_all})
     return {"verdict": verdict, "warnings": warnings}
 
 
@@ -217,22 +221,17 @@ _MAY_ASK_ALL = re.compile(
 """Words without which a question is not about every document: the model is asked about the others only."""
 
 
-async def _survey_first(state: State, call: Call[Settings]) -> list[str]:
-    """Return the survey for a question about the whole collection, if it is small enough; nothing otherwise."""
+async def _documents_in_question(state: State, call: Call[Settings]) -> int:
+    """Return the number of documents if the question is about all of them, and if they are few enough; else 0."""
     reader, most = call.context.retriever, call.settings.survey_documents
     if not (most and isinstance(reader, DocumentLister) and _MAY_ASK_ALL.search(state.question) and call.affords(2)):
-        return []
-    given = inputs.QuestionInput(question=state.question)
-    if await yes_probability(call.model, judging.ASKS_ALL, given, otherwise=0.0, loss="It is searched for.") <= 0.5:
-        return []
+        return 0
     documents = len(await list_all(reader))
-    if documents <= most and call.affords(documents + 2):
-        return ["survey"]
-    call.model.warn(
-        f"The question seems to be about all {documents:,} documents. The answer covers the passages that were found; "
-        "`sleuth survey` asks every document."
-    )
-    return []
+    if not 1 < documents <= most:
+        return 0
+    given = inputs.QuestionInput(question=state.question)
+    chance = await yes_probability(call.model, judging.ASKS_ALL, given, otherwise=0.0, loss="No survey is offered.")
+    return documents if chance > 0.5 and not is_demo(call.model.calls) else 0
 
 
 def _reader_first(call: Call[Settings]) -> list[str]:
@@ -359,7 +358,7 @@ METHOD = Method(
     line="start with a cheap method, check its answer, and continue with a stronger one if the answer is rejected",
     paper="none: our way of choosing among the methods above",
     when="you do not know how hard the question is, and an easy one should stay cheap",
-    calls="2 to 6; 2 on two hops",
+    calls="2 to 8; 2 on two hops",
     graph=graph,
     settings=Settings,
     summarize_update=summarize,

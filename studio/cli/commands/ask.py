@@ -7,14 +7,16 @@ import typer
 
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.registry import CHAT, METHODS, configure, runnable
+from sleuth.graphs.registry import CHAT, METHODS, SURVEY, configure, runnable
 from sleuth.graphs.runs.service import RunService, check_question
 from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
+from sleuth.studio.cli.commands.survey import watch_survey
 from sleuth.studio.cli.interactive import chat
 from sleuth.studio.client.sleuth import DEFAULT_METHOD, MODELLESS_METHOD, Sleuth, open_sleuth
 from sleuth.studio.console.output import JsonOption, emit, progress_console
 from sleuth.studio.console.run_view import answer_view, watch
+from sleuth.studio.console.survey_table import survey_view
 from sleuth.studio.model_server.adapter import DEMO_NOTICES
 from sleuth.tools.errors import UsageError
 from sleuth.tools.sources.web_pages.fetch import get_pages
@@ -86,7 +88,11 @@ async def ask(
             where=where,
         )
         answer = await watch(events, progress_console(), on_stop=sleuth.runs.mark_stopped, verbose=verbose)
-    emit(answer.to_json(), as_json, answer_view(answer))
+        emit(answer.to_json(), as_json, answer_view(answer))
+        at_terminal = not as_json and sys.stdin.isatty() and sys.stdout.isatty()
+        if answer.ask_all and at_terminal and typer.confirm(f"Ask all {answer.ask_all} documents now?"):
+            asked = await watch_survey(sleuth, sleuth.stream(question, method=SURVEY.name, where=where))
+            emit(asked.to_json(), as_json, survey_view(asked) if asked.table else asked.text)
 
 
 @run_async

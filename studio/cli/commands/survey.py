@@ -83,8 +83,7 @@ async def survey(
             events = sleuth.stream(
                 question, method=SURVEY.name, values=values, budget=budget, thread=thread, where=where
             )
-        with progress_bars() as progress:
-            answer = await watch(_count(events, progress), progress.console, on_stop=sleuth.runs.mark_stopped)
+        answer = await watch_survey(sleuth, events)
     await save(answer.table or {}, out or [], FORMATS)
     emit(answer.to_json(), as_json, survey_view(answer) if answer.table else answer.text)
 
@@ -114,6 +113,12 @@ async def _estimate(sleuth: Sleuth, where: str, chosen: dict[str, Any]) -> str:
         return f"{told}. How long a call takes is not known yet: --limit 5 tries it."
     seconds = calls * sum(each.seconds or 0 for each in runs) / sum(each.calls or 0 for each in runs)
     return f"{told}, about {seconds / 60:.0f} minutes at the speed of earlier runs. Ctrl-C stops it; it can be resumed."
+
+
+async def watch_survey(sleuth: Sleuth, events: AsyncGenerator[Event]) -> Answer:
+    """Print the steps of a survey with a bar for its documents; return its answer."""
+    with progress_bars() as progress:
+        return await watch(_count(events, progress), progress.console, on_stop=sleuth.runs.mark_stopped)
 
 
 async def _count(events: AsyncGenerator[Event], progress: Progress) -> AsyncGenerator[Event]:

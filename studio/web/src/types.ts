@@ -119,6 +119,8 @@ export interface Answer {
   hops?: Hop[];
   /** The table of a survey. */
   table?: Survey;
+  /** The number of documents, if a survey of all is offered. */
+  ask_all?: number;
   /** What a waiting run asks. */
   asks?: JsonObject;
 }

@@ -5,13 +5,13 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from contracts import CONTRACTS, Folder, read_contract, text_of
+from contracts import CONTRACTS, Folder, text_of
 from paths_model import PathsModel, way
 from scenes import Case, Chain, Replying, RunsFor, Shelf, finish, passage, plain, resolves, sent
 from scripted_checker import ScriptedChecker
 from scripted_model import reply
 
-from sleuth.agents.model import Reply, Request, TokenLogprob
+from sleuth.agents.model import DEMO_MODEL, Reply, Request, TokenLogprob
 from sleuth.graphs.core.answer import Answer, Citation, Note, Subrun
 from sleuth.graphs.core.context import Budget, SubrunRequest
 from sleuth.graphs.core.events import Step
@@ -128,22 +128,44 @@ async def test_auto_continues_after_rejected_answer(
     )
 
 
-async def test_auto_surveys_a_question_about_the_whole_collection(store: Store) -> None:
+@pytest.mark.parametrize(
+    ("values", "name", "offered"), [({}, "large", 4), ({"survey_documents": 3}, "large", None), ({}, DEMO_MODEL, None)]
+)
+async def test_auto_offers_a_survey_and_starts_none(
+    store: Store, values: dict[str, Any], name: str, offered: int | None
+) -> None:
+    def say(request: Request) -> Any:
+        return word("Yes") if request.role == "evaluator" else reading("2")
+
+    folder = Folder([passage(each, text_of(each)) for each in CONTRACTS])
+    model = Replying(say, name=name)
+    runs = RunService(store, Services(model=model, retriever=folder))
+    id = await runs.start("How many contracts end in 2027?", "auto", values={**values, "min_citations": 0})
+    answer = await finish(runs, id)
+    assert turns(answer) == [("plain-rag", "answered")]
+    assert answer.ask_all == answer.to_json().get("ask_all") == offered
+
+
+@pytest.mark.sweep
+async def test_auto_makes_at_most_eight_calls(store: Store) -> None:
+    """The model finds nothing, confirms nothing, and searches as long as it may."""
+
     def say(request: Request) -> Any:
         if request.role == "evaluator":
-            return word("Yes")
-        is_whole = request.role == "reader" and request.input["question"].startswith("How many")
-        return reading("2") if is_whole else read_contract(request)
+            return word("Yes" if request.prompt == "evaluator/asks_all" else "No")
+        searches = request.input.get("searches", ())
+        if request.role == "actor" and len(searches) < 3:
+            return {"action": "search", "query": f"search {len(searches)}"}
+        quote = {"source": 1, "quote": request.input["sources"][0]["text"][:30]}
+        return {"action": "answer", **reading("2"), "known": True, "citations": [quote]}
 
-    folder = Folder([passage(name, text_of(name)) for name in CONTRACTS])
-    runs = RunService(store, Services(model=Replying(say), retriever=folder))
-    answer = await finish(runs, await runs.start("How many contracts end in 2027?", "auto"))
-    assert turns(answer) == [("survey", "answered")]
-    assert answer.text.startswith("2 contracts end in 2027.")
-    id = await runs.start("How many contracts end in 2027?", "auto", values={"survey_documents": 3, "min_citations": 0})
-    answer = await finish(runs, id)
-    assert [method for method, _ in turns(answer)][:1] == ["plain-rag"]
-    assert any("about all 4 documents" in warning for warning in answer.warnings)
+    folder = Folder([passage(each, text_of(each)) for each in CONTRACTS])
+    forms = ["How many {}?", "How much does {} weigh?", "Who owns {}?", "List all {}.", "Which {}s end in 2027?"]
+    made = []
+    for question in (form.format(f"contract {number}") for number in range(20) for form in forms):
+        runs = RunService(store, Services(model=Replying(say), retriever=folder, checker=ScriptedChecker()))
+        made.append((await finish(runs, await runs.start(question, "auto"))).cost["calls"])
+    assert (len(made), max(made)) == (100, 8)
 
 
 @pytest.mark.parametrize("question", ["How many masts has the Alder?", "Who owns the Alder?"])
@@ -153,7 +175,8 @@ async def test_auto_searches_for_what_few_passages_contain(store: Store, questio
             return word("No")
         return word("Yes") if request.role == "evaluator" else reading("2")
 
-    runs = RunService(store, Services(model=Replying(say), retriever=Folder([passage("alder", text_of("alder"))])))
+    folder = Folder([passage(each, text_of(each)) for each in CONTRACTS])
+    runs = RunService(store, Services(model=Replying(say), retriever=folder))
     answer = await finish(runs, await runs.start(question, "auto", values={"min_citations": 0}))
     assert turns(answer) == [("plain-rag", "answered")]
     asked = [request.prompt for request in runs.services.model.requests]  # type: ignore[union-attr]

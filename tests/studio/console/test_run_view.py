@@ -121,6 +121,7 @@ ALSO = {"text": "1999", "citations": [Citation(**PLACE)]}
         ({"support": {**SUPPORT, "weak": True}}, " weakly supported "),
         ({"status": "unknown", "support": SUPPORT}, "The sources do not support an answer (support 0.30)."),
         ({"support": {**SUPPORT, "weak": True, "also": ALSO}}, "Sources also say: 1999"),
+        ({"ask_all": 30}, "To ask each of them: sleuth survey '?'"),
         ({}, " not checked "),
         ({"status": "unknown"}, " no answer found "),
         ({"method": "survey"}, " answered "),

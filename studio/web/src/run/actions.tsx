@@ -9,6 +9,7 @@ import { copy, save } from "../save";
 import { refresh, useAction } from "../server";
 import type { Answer, Thread } from "../types";
 import { markdownOf } from "./export";
+import { SURVEY } from "./survey";
 
 interface Props {
   thread: Thread;
@@ -40,9 +41,13 @@ export function Actions({ thread, answer, running, isResumable, onResumed }: Pro
     await post(`runs/${thread.id}/resume`, { update: true });
     onResumed();
   });
+  const surveying = useAction(async () => {
+    const made = await post<{ thread: string }>("runs", { question: thread.question, method: SURVEY });
+    go(hrefOf("runs", made.thread));
+  });
   const markdown = () => (answer ? markdownOf(answer) : "");
   const copying = useAction(() => copy(markdown()));
-  const problem = [stopping, resuming, updating, deletion, exporting, copying]
+  const problem = [stopping, resuming, updating, surveying, deletion, exporting, copying]
     .map((each) => each.problem)
     .find(Boolean);
   const items = [
@@ -74,6 +79,11 @@ export function Actions({ thread, answer, running, isResumable, onResumed }: Pro
       {!running && answer?.table && (
         <button onClick={() => void updating.run()} disabled={updating.busy}>
           Ask new documents
+        </button>
+      )}
+      {!running && answer?.ask_all && (
+        <button onClick={() => void surveying.run()} disabled={surveying.busy}>
+          Ask all {answer.ask_all} documents
         </button>
       )}
       {!running && !answer?.table && (
