@@ -4,7 +4,7 @@ from asyncio import create_task
 from collections.abc import Coroutine, Mapping
 from contextvars import copy_context
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.messages import AIMessage
@@ -117,7 +117,7 @@ def with_result(subrun: Subrun, end: SubrunResult, notes: list[str]) -> Subrun:
 def verdict_of(subrun: Subrun) -> Verdict:
     """Return the verdict of a sub-run that has ended."""
     verdict = {name: value for name, value in subrun.items() if name in Verdict.__annotations__}
-    return Verdict(**verdict)  # type: ignore[typeddict-item]
+    return cast(Verdict, verdict)
 
 
 def prefix_nodes(method: str, end: SubrunResult) -> dict[str, CallRecord]:

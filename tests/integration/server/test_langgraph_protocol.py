@@ -73,7 +73,7 @@ async def test_protocol_streams_a_run_and_the_ones_after_it(http: httpx.AsyncCli
     assert len(checkpoints) == len(data_of(events, "values"))
     assert checkpoints[-1]["parent_id"]
     steps = [item["payload"] for item in data_of(events, "custom") if "state" in item["payload"]]
-    assert {step["node"] for step in steps} == {"retrieve", "answer"}
+    assert {step["node"] for step in steps} == {"retrieve", "answer", "check_evidence"}
 
     words = data_of(events, "messages")
     assert [word["event"] for word in words if word["event"] == "message-start"] == ["message-start"] * 2

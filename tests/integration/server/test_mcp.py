@@ -60,7 +60,8 @@ async def tour(client: Client) -> None:
 
     answer = value(await client.call_tool("ask", PLAIN, progress_callback=progress))
     assert (answer["status"], answer["text"], answer["cost"]["calls"]) == ("answered", "Edric Gannow", 1)
-    steps = [f"plain-rag: {node} {state}" for node in ("retrieve", "answer") for state in ("started", "finished")]
+    nodes = ("retrieve", "answer", "check_evidence")
+    steps = [f"plain-rag: {node} {state}" for node in nodes for state in ("started", "finished")]
     assert [(number, str(message).split("\n")[0]) for number, message in told] == list(enumerate(steps, start=1))
     assert "\n  " in str(told[-1][1])
     assert "Edric Gannow" in str(told[-1][1])

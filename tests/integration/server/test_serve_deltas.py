@@ -23,7 +23,7 @@ from sleuth.studio.server.state import server_state_of
 LIMIT = 300
 """Seconds that anything may take on a busy machine."""
 
-STEPS = ["retrieve", "retrieve", "answer", "answer"]
+STEPS = ["retrieve", "retrieve", "answer", "answer", "check_evidence", "check_evidence"]
 
 
 @pytest.fixture
@@ -54,8 +54,8 @@ async def test_deltas_arrive_within_their_step_without_id_and_once(client: httpx
     names = [name for _, name, _ in events]
     heard = [(id, data) for id, name, data in events if name == "delta"]
     assert names[:3] == ["step", "step", "step"]
-    assert names[-2:] == ["step", "answer"]
-    assert set(names[3:-2]) == {"delta"}
+    assert names[-4:] == ["step", "step", "step", "answer"]
+    assert set(names[3:-4]) == {"delta"}
     assert json.loads("".join(data["text"] for _, data in heard)) == READING
     [request] = oracle.requests
     about = {"thread": thread, "node": "answer", "role": "reader", "call": request.call_id}
@@ -63,7 +63,7 @@ async def test_deltas_arrive_within_their_step_without_id_and_once(client: httpx
     assert all((id, {**data, "text": ""}) == (0, {**about, "text": ""}) for id, data in heard)
     kept = [event for event in events if event[1] != "delta"]
     assert await told(client, thread, words=True) == kept
-    assert [id for id, _, _ in kept] == [1, 2, 3, 4, 5]
+    assert [id for id, _, _ in kept] == [1, 2, 3, 4, 5, 6, 7]
 
 
 class Reader:

@@ -33,7 +33,7 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.sources.web_pages.page import PageText
 
 STOPPED = {"state": "stopped", "status": "interrupted"}
-STEPS = [("retrieve", "started"), ("retrieve", "finished"), ("answer", "started"), ("answer", "finished")]
+STEPS = [(node, state) for node in ("retrieve", "answer", "check_evidence") for state in ("started", "finished")]
 
 
 async def test_run_streams_its_steps_and_ends_with_its_answer(client: httpx.AsyncClient) -> None:
@@ -41,7 +41,7 @@ async def test_run_streams_its_steps_and_ends_with_its_answer(client: httpx.Asyn
     thread = await begin(client)
     events = await told(client, thread)
     assert steps_in(events) == STEPS
-    assert [id for id, _, _ in events] == [1, 2, 3, 4, 5]
+    assert [id for id, _, _ in events] == [1, 2, 3, 4, 5, 6, 7]
     _, name, answer = events[-1]
     assert (name, answer["status"], answer["text"]) == ("answer", "answered", "Edric Gannow")
     assert answer["citations"][0]["quote"] == "built by Edric Gannow"
@@ -168,19 +168,19 @@ async def test_run_is_shown_forked_and_deleted(client: httpx.AsyncClient) -> Non
     thread = await begin(client)
     await told(client, thread)
     history = (await client.get(f"/v1/runs/{thread}/history")).json()
-    assert [moment["node"] for moment in history] == [["answer"], ["retrieve"], [], []]
-    last = (await client.get(f"/v1/runs/{thread}/checkpoints/{history[0]['checkpoint']}")).json()
+    assert [moment["node"] for moment in history] == [["check_evidence"], ["answer"], ["retrieve"], [], []]
+    last = (await client.get(f"/v1/runs/{thread}/checkpoints/{history[1]['checkpoint']}")).json()
     [call] = last["calls"]
     assert (call["node"], call["role"], call["name"]) == ("answer", "reader", "reader/read")
     assert LIGHT in call["prompt"]
     assert "Edric Gannow" in call["reply"]
-    before = (await client.get(f"/v1/runs/{thread}/checkpoints/{history[1]['checkpoint']}")).json()
+    before = (await client.get(f"/v1/runs/{thread}/checkpoints/{history[2]['checkpoint']}")).json()
     assert before["calls"] == []
     assert len(before["values"]["evidence"]) == 2
     for odd in ({"evidence": 7}, {"notes": "x"}, {"question": ["q"]}, {"nothing": 1}):
-        refused = await client.post(f"/v1/runs/{thread}/fork", json={"at": history[1]["checkpoint"], "state": odd})
+        refused = await client.post(f"/v1/runs/{thread}/fork", json={"at": history[2]["checkpoint"], "state": odd})
         assert refused.status_code == 400, odd
-    changed = {"at": history[1]["checkpoint"], "state": {"evidence": before["values"]["evidence"][:1]}}
+    changed = {"at": history[2]["checkpoint"], "state": {"evidence": before["values"]["evidence"][:1]}}
     forked = await client.post(f"/v1/runs/{thread}/fork", json=changed)
     assert (forked.status_code, forked.json()["thread"]) == (201, thread)
     events = await told(client, thread)
@@ -200,7 +200,7 @@ async def test_runs_pruned_by_the_command_line_leave_no_events(client: httpx.Asy
     await upload(client)
     thread = await begin(client)
     assert await told(client, thread)
-    left = {"sleuth_threads": 1, "sleuth_serve_events": 5}
+    left = {"sleuth_threads": 1, "sleuth_serve_events": 7}
     assert rows(tmp_path / "home" / "runs.sqlite", left) == left
     assert len({*locks.iterdir()} - of_the_store) == 1
     prune = ("runs", "prune", "--older-than", "0s", "--yes", "--json")
