@@ -177,6 +177,10 @@ class Collection:
             else:
                 stored = await self.put(batch.entries)
             await asyncio.to_thread(self._analyzer.start, *batch.new_passages(stored))
+            new = [id for id, difference in stored.differences.items() if difference != "unchanged"]
+            copies = await asyncio.to_thread(self._catalogue.copies, new)
+            sources = {entry.document.id: entry.document.source for entry in batch.entries}
+            batch.notes += [f"{sources[id]}: has the same text as {other}." for id, other in copies.items()]
             yield batch, stored
 
     @in_thread
@@ -293,6 +297,24 @@ class Collection:
         return self._matching(where, self._catalogue.head())
 
     def _search(self, query: Query) -> list[Hit]:
+        """Return the best passages; of documents with the same text only the first is found."""
+        hits = self._search_once(query)
+        unique = self._without_copies(hits)
+        if len(unique) < len(hits):
+            more = replace(query, k=2 * query.k)
+            unique = self._without_copies(self._search_once(more))[: query.k]
+            unique = [replace(hit, rank=rank) for rank, hit in enumerate(unique, start=1)]
+        return unique
+
+    def _without_copies(self, hits: Sequence[Hit]) -> list[Hit]:
+        hashes = self._catalogue.content_hashes([hit.passage.document_id for hit in hits])
+        first: dict[tuple[str | None, int], str] = {}
+        places = [(hashes.get(hit.passage.document_id), hit.passage.start) for hit in hits]
+        for place, hit in zip(places, hits, strict=True):
+            first.setdefault(place, hit.passage.document_id)
+        return [hit for place, hit in zip(places, hits, strict=True) if first[place] == hit.passage.document_id]
+
+    def _search_once(self, query: Query) -> list[Hit]:
         try:
             return self._search_indexes(query)
         except VectorsReplaced:

@@ -257,6 +257,29 @@ class Catalogue:
         """Return the sources of those of the documents that exist, by id."""
         return {row.id: str(row.source) for row in self._documents(ids)}
 
+    def content_hashes(self, ids: Sequence[str]) -> dict[str, str]:
+        """Return the hashes of the texts of documents, by id."""
+        query = self._mine(documents, documents.c.id, documents.c.content_hash)
+        return {
+            row.id: row.content_hash
+            for row in self._all(*(query.where(documents.c.id.in_(ids)) for ids in batches(ids)))
+        }
+
+    def copies(self, ids: Sequence[str]) -> dict[str, str]:
+        """Return the source of another document with the same text, for those of the documents that have one, by id."""
+        own = self.content_hashes(ids)
+        query = self._mine(documents, documents.c.id, documents.c.source, documents.c.content_hash)
+        parts = batches(sorted(set(own.values())))
+        rows = self._all(
+            *(query.where(documents.c.content_hash.in_(part)).order_by(documents.c.added_at) for part in parts)
+        )
+        return {
+            id: row.source
+            for row in reversed(rows)
+            for id, hash in own.items()
+            if hash == row.content_hash and id != row.id
+        }
+
     def sources_below(self, folder: str) -> dict[str, str]:
         """Return the sources that begin with a folder's path and a separator, by id of the document."""
         query = self._mine(documents, documents.c.id, documents.c.source)

@@ -109,6 +109,7 @@ documents = Table(
     Column("language", Text),
     Column("tags", TagsType),
     Index("sleuth_documents_source", "owner", "collection", "source"),
+    Index("sleuth_documents_content", "owner", "collection", "content_hash"),
 )
 
 passages = Table(

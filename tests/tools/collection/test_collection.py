@@ -10,6 +10,7 @@ from hashing_embedder import HashingEmbedder
 
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import EmbedderChanged, StoreError, UnknownName, UsageError
+from sleuth.tools.search import Mode
 from sleuth.tools.search.retriever import DocumentReader, Query, Retriever
 from sleuth.tools.search.vectors.embedder import NoEmbedder
 from sleuth.tools.settings import Settings
@@ -58,6 +59,30 @@ async def ferries(settings: Settings) -> AsyncIterator[Collection]:
 
 def documents(hits: list[Hit]) -> list[str]:
     return [hit.passage.document_id for hit in hits]
+
+
+@pytest.mark.parametrize("mode", ["keyword", "graph"])
+async def test_a_copy_takes_no_place_in_a_search(ferries: Collection, mode: Mode) -> None:
+    text = "The Grey Sister was built for Oda Brask."
+    await ferries.put([entry(f"copy{number}", text, title="Copy") for number in range(3)])
+    hits = await ferries.search(Query(text="For whom was the Grey Sister built?", k=3, mode=mode))
+    copies = [id for id in documents(hits) if id == "ferry" or id.startswith("copy")]
+    assert len(copies) == 1
+    assert [hit.rank for hit in hits] == [1, 2, 3], "the others move up"
+
+
+async def test_ingest_names_a_copy(settings: Settings, tmp_path: Path) -> None:
+    for name in ("a.md", "b.md", "other.md"):
+        (tmp_path / name).write_text("The same words." if name != "other.md" else "Other words.")
+    async with await Collection.open(settings, embedder=NoEmbedder()) as library:
+        for name, note in (
+            ("a.md", []),
+            ("other.md", []),
+            ("b.md", [f"b.md: has the same text as {tmp_path / 'a.md'}."]),
+        ):
+            files, _ = await library.list_files([tmp_path / name])
+            found = [batch.notes async for batch, _ in library.ingest_files(files)]
+            assert [each.removeprefix(f"{tmp_path}/") for notes in found for each in notes] == note
 
 
 async def test_graph_search_explains_named_passages(ferries: Collection) -> None:

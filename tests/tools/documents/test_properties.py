@@ -101,7 +101,10 @@ def test_file_has_properties(read: Callable[[bytes], Content], make: Callable[[]
     ],
 )
 def test_markdown_has_its_front_matter(about: str) -> None:
-    assert cleaned(read_markdown(f"---\n{about}\n---\n# Title\n".encode())) == EXPECTED
+    found = read_markdown(f"---\n{about}\n---\n# Title\n".encode())
+    assert cleaned(found) == EXPECTED
+    assert found.sections[0].text == "# Title\n", "front matter is no text"
+    assert read_markdown(f"---\n{about}\n---\n".encode()).sections[0].text, "a file of nothing else is kept"
 
 
 @pytest.mark.parametrize(

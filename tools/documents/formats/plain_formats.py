@@ -43,11 +43,10 @@ def read_plain(data: bytes) -> Content:
 
 
 def read_markdown(data: bytes) -> Content:
-    """Return a Markdown file; its title is that of its front matter, or the first heading of the first level outside
-    code.
+    """Return a Markdown file without its front matter; its title is that of the front matter, or the first heading of
+    the first level outside code.
     """
-    text = decode(data)
-    about = _front_matter(text)
+    about, text = _front_matter(decode(data))
     heading = _TOP_HEADING.search(_FENCED.sub("", text))
     title = about.get("title") or (heading and _CLOSING_MARKS.sub("", heading[1].rstrip()))
     return Content(
@@ -59,23 +58,28 @@ def read_markdown(data: bytes) -> Content:
     )
 
 
-def _front_matter(text: str) -> dict[str, Any]:
-    """Return the scalars and lists of scalars of the YAML at the beginning of a file."""
+def _front_matter(text: str) -> tuple[dict[str, Any], str]:
+    """Return the scalars and lists of scalars of the YAML at the beginning of a file, and the text after it.
+
+    A beginning that is no YAML, and a file that consists of nothing else, are text.
+    """
     import yaml  # type: ignore[import-untyped]
 
     found = _FRONT_MATTER.match(text)
     if found is None:
-        return {}
+        return {}, text
     try:
         about = yaml.safe_load(found[1])
     except (yaml.YAMLError, ValueError, RecursionError):
-        return {}
-    pairs = about.items() if isinstance(about, dict) else ()
-    return {
+        return {}, text
+    if not isinstance(about, dict):
+        return {}, text
+    kept = {
         str(name).lower(): value
-        for name, value in pairs
+        for name, value in about.items()
         if all(isinstance(each, str | int | float | date) for each in (value if isinstance(value, list) else [value]))
     }
+    return kept, text[found.end() :] if text[found.end() :].strip() else text
 
 
 def read_headed(heading: re.Pattern[str], data: bytes) -> Content:
