@@ -27,7 +27,7 @@ from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Event, Step
 from sleuth.graphs.registry import METHODS, REPORT, SURVEY, runnable
 from sleuth.studio.client.opening import open_collection
-from sleuth.studio.client.sleuth import DEFAULT_METHOD, Sleuth, open_sleuth
+from sleuth.studio.client.sleuth import Sleuth, open_sleuth
 from sleuth.tools.collection import Collection
 from sleuth.tools.documents.formats.content import at_words
 from sleuth.tools.errors import SleuthError, UnknownName
@@ -69,7 +69,7 @@ class Backend(Protocol):
         """Open the owner's documents."""
         ...
 
-    def ask(self, question: str, method: str, *, values: dict[str, Any], budget: Budget, where: str) -> Events:
+    def ask(self, question: str, method: str | None, *, values: dict[str, Any], budget: Budget, where: str) -> Events:
         """Run a method with its settings on the documents that match a filter; yield its steps, then its answer."""
         ...
 
@@ -88,10 +88,12 @@ class LocalBackend:
         """Open the documents of the settings' owner."""
         return open_collection(self.settings, "shared", command="sleuth mcp")
 
-    def ask(self, question: str, method: str, *, values: dict[str, Any], budget: Budget, where: str) -> Events:
+    def ask(self, question: str, method: str | None, *, values: dict[str, Any], budget: Budget, where: str) -> Events:
         """Run a method in the store of the settings."""
         return self._events(
-            lambda sleuth: sleuth.stream(question, method=method, values=values, budget=budget, where=where)
+            lambda sleuth: sleuth.stream(
+                question, method=method or sleuth.default_method, values=values, budget=budget, where=where
+            )
         )
 
     def resume(self, thread: str, budget: Budget | None) -> Events:
@@ -151,7 +153,7 @@ class Tools:
         self,
         question: Annotated[str, Field(description="a complete question that can be understood by itself")],
         context: Context[Any, Any],
-        method: Method = DEFAULT_METHOD,
+        method: Method | None = None,
         settings: Annotated[dict[str, Any] | None, Field(description="settings of the method by name")] = None,
         where: Where = "",
         max_calls: Calls = None,

@@ -11,7 +11,7 @@ from sleuth.agents.model import NamedModel
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.persistence.threads import Threads
 from sleuth.graphs.runs.service import RunService
-from sleuth.studio.client.sleuth import MissingModel, open_services
+from sleuth.studio.client.sleuth import DEFAULT_METHOD, MODELLESS_METHOD, MissingModel, open_services
 from sleuth.tools.collection import Collection
 from sleuth.tools.collection.collection import make_passage_embedder
 from sleuth.tools.errors import ModelUnavailable
@@ -58,6 +58,11 @@ class Tenants:
         opening = open_services(self.settings_of(owner), model, collection)
         services = await self._once(name, lambda: self._resources.enter_async_context(opening))
         return RunService(self.read_only_runs(owner).store, services)
+
+    async def default_method(self) -> str:
+        """Return the method of a request that names none."""
+        model = await self._model_or_missing(needs_model=False)
+        return MODELLESS_METHOD if isinstance(model, MissingModel) else DEFAULT_METHOD
 
     async def _model_or_missing(self, *, needs_model: bool) -> NamedModel:
         try:

@@ -26,9 +26,12 @@ class ServerBackend:
         async with self.access.server.home_lock.hold("shared"):
             yield await self.access.server.tenants.collection(self.access.owner)
 
-    async def ask(self, question: str, method: str, *, values: dict[str, Any], budget: Budget, where: str) -> Events:
+    async def ask(
+        self, question: str, method: str | None, *, values: dict[str, Any], budget: Budget, where: str
+    ) -> Events:
         """Start a background run and follow it to its end."""
         await self.access.require_ready(where)
+        method = method or await self.access.server.tenants.default_method()
         thread = await self.access.start(question, method, values=values, budget=budget, where=where)
         async for event in _follow(self.access, thread, after=0):
             yield event

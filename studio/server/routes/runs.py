@@ -98,7 +98,7 @@ async def start(form: forms.RunForm, access: AccessDep) -> forms.Begun:
     With the thread of a chat (method `chat`), the question is the next message of the chat.
     """
     await access.require_ready(form.where)
-    method, values, after = form.method, form.values, None
+    method, values, after = form.method or await access.server.tenants.default_method(), form.values, None
     if form.after is not None:
         after = await access.runs.answer((await access.thread(form.after)).id)
         method, values = CHAT.name, {"method": method, "method_settings": values}

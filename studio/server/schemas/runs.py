@@ -9,7 +9,7 @@ from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.tables import MAX_ANSWER
 from sleuth.graphs.persistence.threads import NAME, AverageCost, Outcome, ThreadState, ThreadStatus
 from sleuth.graphs.runs.service import MAX_QUESTION
-from sleuth.studio.client.sleuth import DEFAULT_METHOD
+from sleuth.studio.client.sleuth import DEFAULT_METHOD, MODELLESS_METHOD
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
 
 _OLD = "old name of `state`; the next release removes it"
@@ -39,7 +39,9 @@ class RunForm(Form):
     """A question for a method."""
 
     question: str = Field(min_length=1, max_length=MAX_QUESTION)
-    method: str = DEFAULT_METHOD
+    method: str | None = Field(
+        default=None, description=f"a method; default: {DEFAULT_METHOD}, without a model server {MODELLESS_METHOD}"
+    )
     values: dict[str, Any] = Field(default_factory=dict, description="settings of the method")
     budget: BudgetForm = Field(default_factory=BudgetForm)
     where: str = Field(

@@ -19,7 +19,8 @@ export function Ask({ from }: { from: string }) {
   const [question, setQuestion] = useDraft("ask");
   const [way, setWay] = useState(WAY);
   const [open, setOpen] = useState(false);
-  const method = methods?.find((each) => each.name === (way.method || methodAfter(from, methods)));
+  const first = useFirst();
+  const method = methods?.find((each) => each.name === (way.method || (first && methodAfter(from, methods, first))));
   const asking = useAction(async () => {
     if (!method) return;
     const { thread } = await post<{ thread: string }>("runs", {
@@ -78,10 +79,28 @@ export function Ask({ from }: { from: string }) {
 }
 
 export const DEFAULT = "auto";
+/** The first method if no model server answers. */
+const MODELLESS = "reader";
+
+interface Health {
+  model?: string;
+  /** Why no model can be used. */
+  problem?: string;
+}
+
+/** The method of a first question; undefined while it is not known whether a model server answers. */
+function useFirst(): string | undefined {
+  const { value: health } = useServer<Health>("/healthz");
+  return health ? (health.model === undefined ? MODELLESS : DEFAULT) : undefined;
+}
 
 /** The method that is chosen first: for a retry, the first one that is not a baseline and was not used. */
-export function methodAfter(from: string, methods: readonly Pick<Method, "name" | "baseline">[]): string {
-  if (!from) return DEFAULT;
+export function methodAfter(
+  from: string,
+  methods: readonly Pick<Method, "name" | "baseline">[],
+  first = DEFAULT,
+): string {
+  if (!from) return first;
   return methods.find((each) => !each.baseline && each.name !== from)?.name ?? DEFAULT;
 }
 
@@ -104,10 +123,10 @@ const EMBEDDED = ["sleuth-small", "smollm2-135m-instruct", "sleuth-0.5b", "qwen2
 
 /** The model and the number of documents in one line. */
 function Setup() {
-  const { value: health } = useServer<{ model?: string }>("/healthz");
+  const { value: health } = useServer<Health>("/healthz");
   const { value: documents } = useServer<DocumentRow[]>(DOCUMENTS);
   if (!health || !documents) return null;
-  const { model } = health;
+  const { model, problem } = health;
   const isDemo = EMBEDDED.includes(model ?? "");
   const number = documents.length < MOST ? count(documents.length, "document") : `${count(MOST, "document")} or more`;
   return (
@@ -116,6 +135,11 @@ function Setup() {
         {model && `Model: ${model}${isDemo ? " (demo model)" : ""} · `}
         <a href={hrefOf("documents")}>{number}</a>
       </p>
+      {problem && (
+        <p className="hint">
+          {problem} The method {MODELLESS} answers without a model.
+        </p>
+      )}
       {isDemo && (
         <p className="hint">
           The demo model is small and often wrong. Use a real one:{" "}

@@ -143,7 +143,7 @@ async def test_answer_is_streamed_in_every_mode(sdk: LangGraphClient, oracle: Or
     assert "".join(chunk["content"] for chunk in chunks) == last["content"]
     assert by_mode["messages"][0][1]["langgraph_node"] == "answer"
     steps = [step["node"] for step in by_mode["custom"] if step.get("state") == "started"]
-    assert steps == ["retrieve", "answer"]
+    assert steps == ["retrieve", "answer", "check_evidence"]
     assert any("text" in told for told in by_mode["custom"])
     assert parts[-1].event == "end"
     assert parts[-1].data == {"run_id": run, "status": "success"}

@@ -62,6 +62,8 @@ async def test_reader_answers_without_a_model_server(tmp_path: Path) -> None:
         _, name, answer = (await told(client, await begin(client, method="reader")))[-1]
         assert (name, answer["status"], answer["text"]) == ("answer", "answered", "Edric Gannow")
         assert (answer["cost"]["calls"], answer["citations"][0]["document"]) == (0, "light.md")
+        begun = await client.post("/v1/runs", json={"question": QUESTION})
+        assert (await told(client, begun.json()["thread"]))[-1][2]["method"] == "reader", "as no method is named"
         _, name, error = (await told(client, await begin(client)))[-1]
         assert (name, error["type"]) == ("error", "model_error")
         assert "http://127.0.0.1:9/v1" in error["message"]

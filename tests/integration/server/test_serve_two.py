@@ -25,7 +25,7 @@ def server(serving: Serve, tmp_path: Path) -> Server:
 async def assert_ends_well(client: httpx.AsyncClient, thread: str) -> None:
     events = await told(client, thread)
     assert [id for id, _, _ in events] == [1, 2, 3, 4, 5]
-    assert [name for _, name, _ in events] == ["step"] * 4 + ["answer"]
+    assert [name for _, name, _ in events] == ["step"] * 6 + ["answer"]
     assert events[-1][2]["text"] == "Edric Gannow"
 
 
@@ -60,7 +60,7 @@ async def test_text_of_a_reply_is_streamed_by_the_server_that_runs_it(server: Se
         oracle.free.set()
         here, elsewhere = [[name for _, name, _ in await each] for each in following]
         assert "delta" in here
-        assert elsewhere == ["step"] * 4 + ["answer"]
+        assert elsewhere == ["step"] * 6 + ["answer"]
 
 
 async def test_run_is_stopped_through_another_server(server: Server, oracle: Oracle) -> None:
@@ -86,7 +86,7 @@ async def test_run_of_a_closed_server_is_resumed_by_another(server: Server, orac
         stop = asyncio.create_task(two.post(f"/v1/runs/{stopped}/stop"))  # before a server runs it again
         await asyncio.wait([stop], timeout=0.1)
         oracle.free.set()
-        assert [name for _, name, _ in await following] == ["step"] * 4 + ["answer"]
+        assert [name for _, name, _ in await following] == ["step"] * 6 + ["answer"]
         await assert_ends_well(two, thread)
         assert (await stop).status_code == 202
         assert (await told(two, stopped))[-1][1] == "stopped"

@@ -155,7 +155,8 @@ async def open_tab(page: Page, name: str) -> None:
 
 async def expect_status(page: Page, status: str) -> None:
     """Wait until a run has this status; an answer may be weakly supported."""
-    wanted = re.compile("^(answered|weakly supported)$") if status == "answered" else status
+    words: dict[str, Any] = {"answered": re.compile("^(answered|weakly supported)$"), "unknown": "no answer found"}
+    wanted = words.get(status, status)
     await expect(page.locator(".run-head .chip")).to_have_text(wanted)
 
 
