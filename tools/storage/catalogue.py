@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from sqlalchemy import URL, ColumnElement, Connection, Row, Select, Table, delete, func, insert, select, update
 
-from sleuth.tools.errors import UnknownName
+from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.storage.database import batches, open_engine, transaction
 from sleuth.tools.storage.filters import Filter
 from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id, select_similar
@@ -170,14 +170,23 @@ class Catalogue:
         raise UnknownName("document", document_id, known, "`sleuth docs list` shows the documents.")
 
     def complete_id(self, prefix: str) -> str:
-        """Return the id of the document that it names or begins; unchanged if there is none.
+        """Return the id of the document with this id, or with one that begins so, or with this path or its end.
+
+        Without such a document it is returned unchanged.
 
         Raises:
-            UsageError: several documents begin with it.
+            UsageError: several documents begin with it, or have this path.
         """
         begun = self._mine(documents, documents.c.id).where(documents.c.id.startswith(prefix, autoescape=True))
         ids = self._column(begun.order_by(documents.c.id).limit(MAX_CANDIDATES))
-        return complete_id("document", prefix, ids) or prefix
+        if found := complete_id("document", prefix, ids):
+            return found
+        end = f"/{prefix.removeprefix('./').removeprefix('/')}"
+        ending = self._mine(documents, documents.c.id).where(documents.c.source.endswith(end, autoescape=True))
+        ids = self._column(ending.order_by(documents.c.id).limit(MAX_CANDIDATES))
+        if len(ids) > 1:
+            raise UsageError(f"{len(ids)} documents have the path {prefix}: {', '.join(ids)}. Use an id.")
+        return ids[0] if ids else prefix
 
     def list_documents(
         self, *, limit: int = 100, after: str = "", find: str = "", where: Filter | None = None
@@ -266,19 +275,13 @@ class Catalogue:
         }
 
     def copies(self, ids: Sequence[str]) -> dict[str, str]:
-        """Return the source of another document with the same text, for those of the documents that have one, by id."""
+        """Return, by id, the source of the first document with the same text, for those that have one before them."""
         own = self.content_hashes(ids)
         query = self._mine(documents, documents.c.id, documents.c.source, documents.c.content_hash)
-        parts = batches(sorted(set(own.values())))
-        rows = self._all(
-            *(query.where(documents.c.content_hash.in_(part)).order_by(documents.c.added_at) for part in parts)
-        )
-        return {
-            id: row.source
-            for row in reversed(rows)
-            for id, hash in own.items()
-            if hash == row.content_hash and id != row.id
-        }
+        order = query.order_by(documents.c.added_at.desc(), documents.c.id.desc())
+        rows = self._all(*(order.where(documents.c.content_hash.in_(part)) for part in batches(sorted(own.values()))))
+        first = {row.content_hash: row for row in rows}
+        return {id: first[mark].source for id, mark in own.items() if first[mark].id != id}
 
     def sources_below(self, folder: str) -> dict[str, str]:
         """Return the sources that begin with a folder's path and a separator, by id of the document."""
