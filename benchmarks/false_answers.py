@@ -25,7 +25,7 @@ from sleuth.tools.settings import Settings
 from training.evidence_checker.sources import part_of
 from training.retrieved import half_of
 
-THRESHOLDS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+THRESHOLDS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8)
 SHOWN = 5
 
 

@@ -27,8 +27,6 @@ from training.retrieved import SETS, retrieve
 
 ALL = 1_000
 """More than the questions of a set."""
-HIGH = 0.8
-"""A threshold above that of green answers."""
 
 
 def passages_of(row: dict[str, Any]) -> list[list[Passage]]:
@@ -61,11 +59,8 @@ async def judge(row: dict[str, Any], answer: str, found: list[Passage], checker:
 
 
 def color_of(support: Support) -> str:
-    """Return the color of an answer; `green, high` is a part of the green ones."""
-    score = support["score"]
-    if score >= GOOD_SUPPORT:
-        return "green, high" if score >= HIGH else "green"
-    return "amber" if score >= LEAST else "refused with min_support=0.2"
+    """Return the color of an answer; those below LEAST are refused with the demo model, and amber with others."""
+    return "green" if support["score"] >= GOOD_SUPPORT else "amber" if support["score"] >= LEAST else "refused"
 
 
 def main(

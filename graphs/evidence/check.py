@@ -33,8 +33,8 @@ from sleuth.tools.types import Passage
 
 SPAN_WORDS = 12
 """Answers up to this length are compared with what the checker reads; longer ones are checked as statements."""
-GOOD_SUPPORT = 0.6
-"""5 % of the answers to unanswerable questions reach this support (`benchmarks.false_answers`)."""
+GOOD_SUPPORT = 0.75
+"""At most 5 % of the answers to unanswerable questions reach this support (`benchmarks.false_answers`)."""
 LEAST = 0.2
 """What the checker reads with less support is not shown."""
 _ANY = Threshold(value=0.0, by="not fitted for this model")

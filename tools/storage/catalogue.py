@@ -281,7 +281,7 @@ class Catalogue:
         order = query.order_by(documents.c.added_at.desc(), documents.c.id.desc())
         rows = self._all(*(order.where(documents.c.content_hash.in_(part)) for part in batches(sorted(own.values()))))
         first = {row.content_hash: row for row in rows}
-        return {id: first[mark].source for id, mark in own.items() if first[mark].id != id}
+        return {id: first[mark].source for id, mark in own.items() if mark in first and first[mark].id != id}
 
     def sources_below(self, folder: str) -> dict[str, str]:
         """Return the sources that begin with a folder's path and a separator, by id of the document."""

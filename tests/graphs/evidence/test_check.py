@@ -37,7 +37,7 @@ async def test_supported_answer_is_accepted_with_its_support() -> None:
     asked = "Where does the tower stand?"
     assert checker.read_of == [(asked, ["Tower"]), (asked, ["Rain", "Tower"])], "the cited passages, and all"
     assert verdict["text"] == "Varn"
-    assert verdict["support"] == {"score": pytest.approx(0.9 * 0.9 * 0.8), "answerable": 0.9}
+    assert verdict["support"] == {"score": pytest.approx(0.9 * 0.9 * 0.95), "answerable": 0.9}
     assert case.prompts() == ["reader/read"]
 
 

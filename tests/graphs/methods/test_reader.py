@@ -46,7 +46,7 @@ async def test_supported_answer_takes_one_search_and_cites_both_passages() -> No
     verdict = await case.run(QUESTION, checker=Bridged())
     assert case.nodes == ["retrieve", "read", "answer"]
     assert (verdict["status"], verdict["text"]) == ("answered", "Varn")
-    assert verdict["support"] == {"score": pytest.approx(0.9 * 0.9 * 0.8), "answerable": 0.9}
+    assert verdict["support"] == {"score": pytest.approx(0.9 * 0.9 * 0.95), "answerable": 0.9}
     quotes = [(citation["passage"], citation["quote"]) for citation in verdict["citations"]]
     assert quotes == [("oda", "She built the Tower in 1861."), ("tower", "The tower stands in Varn.")]
     assert [note["finding"] for note in case.state["notes"].values()] == ["Varn"]
@@ -71,7 +71,7 @@ async def test_answer_with_most_support_counts() -> None:
     case = Case(reader.graph, Replying(silent), Shelf([TOWER], found={f"{QUESTION} Tower": [ODA]}), reader.Settings())
     verdict = await case.run(QUESTION, checker=Doubting())
     assert case.nodes == ["retrieve", "read", "follow", "read", "answer"]
-    assert (verdict["text"], verdict["support"]["score"]) == ("Varn", pytest.approx(0.5 * 0.9 * 0.8))
+    assert (verdict["text"], verdict["support"]["score"]) == ("Varn", pytest.approx(0.5 * 0.9 * 0.95))
 
 
 @pytest.mark.parametrize(("hops", "searches"), [(1, 1), (3, 3)])
