@@ -72,7 +72,7 @@ async def test_answer_below_the_minimum_is_refused_with_the_nearest_sentence() -
     verdict = await case.run("Where does the tower stand?", checker=ScriptedChecker())
     assert (verdict["status"], verdict["citations"]) == ("unknown", [])
     assert verdict["text"] == "I found no answer. The nearest sentence: “The tower stands in Varn.” (Tower)."
-    assert verdict["support"] == {"score": 0, "answerable": 0.9}
+    assert verdict["support"] == {"score": 0, "answerable": 0.1}
     assert case.state["notes"] == {}
 
 
