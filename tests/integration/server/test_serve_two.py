@@ -24,7 +24,7 @@ def server(serving: Serve, tmp_path: Path) -> Server:
 
 async def assert_ends_well(client: httpx.AsyncClient, thread: str) -> None:
     events = await told(client, thread)
-    assert [id for id, _, _ in events] == [1, 2, 3, 4, 5]
+    assert [id for id, _, _ in events] == [1, 2, 3, 4, 5, 6, 7]
     assert [name for _, name, _ in events] == ["step"] * 6 + ["answer"]
     assert events[-1][2]["text"] == "Edric Gannow"
 
