@@ -277,5 +277,6 @@ async def test_copied_or_changed_files_are_other_documents(moved: Path, tmp_path
     (tmp_path / "notes" / NAMES[1]).write_text(TEXTS[1])
     _, report = await synchronize(moved, settings)
     assert (report.ingest.added, report.ingest.updated) == (2, 1)
-    (line,) = report.ingest.warnings
+    line, *copies = report.ingest.warnings
     assert f"sleuth docs delete {NAMES[0]}" in line and "is gone" in line
+    assert all("has the same text as" in each for each in copies)
