@@ -47,7 +47,7 @@ async def tour(client: Client) -> None:
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert list(tools) == ["ask", "survey", "report", "search", "list_documents", "get_document", "resume"]
     assert tools["ask"].input_schema["required"] == ["question"]
-    assert tools["ask"].input_schema["properties"]["method"]["enum"] == list(METHODS)
+    assert tools["ask"].input_schema["properties"]["method"]["anyOf"][0]["enum"] == list(METHODS)
     assert all(tool.description and tool.output_schema for tool in tools.values())
 
     found = value(await client.call_tool("search", {"query": "Who built the light?", "mode": "keyword", "k": 2}))

@@ -68,8 +68,8 @@ def test_document_is_found_by_the_beginning_of_its_id(catalogue: Catalogue) -> N
 
 
 def test_document_is_found_by_its_path(catalogue: Catalogue) -> None:
-    catalogue.put_documents([entry(id, "x", source=f"/work/{id}/plan.md") for id in ("a", "b")])
-    for path in ("/work/a/plan.md", "a/plan.md", "./a/plan.md"):
+    catalogue.put_documents([entry(id, "x", source=f"/files/{id}/plan.md") for id in ("a", "b")])
+    for path in ("/files/a/plan.md", "a/plan.md", "./a/plan.md"):
         assert catalogue.complete_id(path) == "a"
     assert catalogue.complete_id("lan.md") == "lan.md"
     with pytest.raises(UsageError, match=r"2 documents have the path plan\.md: a, b"):
