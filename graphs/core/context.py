@@ -79,7 +79,7 @@ class CheckedSettings(MethodSettings):
 
     check_evidence: Annotated[bool | None, InPaper(False)] = Field(
         default=None,
-        description="ours: check how well the cited passages support the answer; default: yes",
+        description="ours: check how well the cited passages support the answer; default: if asked in English",
     )
     min_support: float | None = Field(
         default=None,

@@ -29,6 +29,7 @@ from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 from sleuth.tools.evidence_checker.checker import Reading, is_same_answer
 from sleuth.tools.storage.archive import Archive
+from sleuth.tools.text.language import may_be_english
 from sleuth.tools.text.normalization import single_line
 from sleuth.tools.types import Passage
 
@@ -42,10 +43,12 @@ LEAST = 0.2
 _ANY = Threshold(value=0.0, by="not fitted for this model")
 
 
-def checks(context: Context) -> bool:
-    """Return whether answers are checked: by default if there is a checker."""
+def checks(context: Context, question: str) -> bool:
+    """Return whether the answer to a question is checked: by default in English, which the checker reads, if there is a
+    checker.
+    """
     wanted = context.settings.check_evidence if isinstance(context.settings, CheckedSettings) else False
-    return context.checker is not None if wanted is None else wanted
+    return context.checker is not None and may_be_english(question) if wanted is None else wanted
 
 
 def least_support(settings: CheckedSettings, context: Context) -> float:
@@ -197,7 +200,7 @@ def check_or_end(state: RunState) -> Literal["check_evidence", "__end__"]:
     A fork that sets the verdict itself has no runtime: its answer is not checked.
     """
     runtime = get_runtime(Context)
-    is_checked = runtime and checks(runtime.context)
+    is_checked = runtime and checks(runtime.context, state.question)
     return "check_evidence" if is_checked and state.verdict and state.verdict["status"] == "answered" else "__end__"
 
 

@@ -214,7 +214,7 @@ async def read(state: ReadingState, call: Call[Settings]) -> Update:
 async def verify(state: State, call: Call[Settings]) -> Update:
     """Doubt what a document does not support, and what is not of the column's kind; choose the next documents."""
     rows: dict[str, Row | None] = {}
-    needs_support = checks(call.context) and least_support(call.settings, call.context) > 0
+    needs_support = checks(call.context, state.question) and least_support(call.settings, call.context) > 0
     for id in state.batch:
         if row := state.rows.get(id):
             passages = await _reader(call).passages_of(id) if needs_support else []

@@ -19,6 +19,7 @@ from sqlalchemy import func, inspect, make_url, select
 
 from sleuth.agents.llm.context_windows import find_window
 from sleuth.agents.llm.endpoint import Endpoint
+from sleuth.agents.model import EVIDENCE_CHECKER
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.console.output import JsonOption, activity, counted, emit
 from sleuth.studio.model_server.adapter import DEMO_NOTICES
@@ -181,7 +182,7 @@ async def _model_server(settings: Settings) -> str:
     async with Endpoint(settings.model_copy(update={"timeout": CONNECT_SECONDS})) as endpoint:
         listed = await endpoint.models()
         names = list(listed)
-        absent = {settings.model, *settings.models.values()} - {None, *names}
+        absent = {settings.model, *settings.models.values()} - {None, EVIDENCE_CHECKER, *names}
         if absent or not names:
             wanted = ", ".join(str(name) for name in absent) or "any model"
             raise ModelError(f"{settings.model_url} does not serve {wanted}; it lists: {', '.join(names) or 'nothing'}")

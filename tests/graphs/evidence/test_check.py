@@ -108,6 +108,13 @@ async def test_no_check(said: dict[str, Any], settings: Settings, services: dict
     assert (case.nodes, "support" in verdict) == (["retrieve", "answer"], False)
 
 
+@pytest.mark.parametrize(("settings", "is_checked"), [(Settings(), False), (CHECKED, True)])
+async def test_other_languages_are_not_checked_by_default(settings: Settings, is_checked: bool) -> None:
+    case = plain([reading("Varn")], [TOWER], settings)
+    verdict = await case.run("Wo steht der alte Turm, den die Leute besuchen?", checker=ScriptedChecker())
+    assert ("support" in verdict) == is_checked
+
+
 @pytest.mark.parametrize(
     ("values", "thresholds", "end"),
     [
