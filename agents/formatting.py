@@ -108,11 +108,15 @@ UNNAMED = 999
 """The source of a quote that names none."""
 
 
+MAX_QUOTE = 240
+"""Characters of a quote."""
+
+
 class Quote(Output):
     """Words of a numbered source; `source` counts from 1. The caller checks both."""
 
     source: int = Field(default=UNNAMED, ge=1, le=999)
-    quote: str = Field(default="", max_length=240)
+    quote: str = Field(default="", max_length=MAX_QUOTE)
 
 
 MAX_CITATIONS = 3

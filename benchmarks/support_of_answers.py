@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 
 from sleuth.graphs.core.answer import Support
-from sleuth.graphs.evidence.check import GOOD_SUPPORT, LEAST, as_evidence, assess
+from sleuth.graphs.evidence.check import MIN_SUPPORT, as_evidence, assess
 from sleuth.graphs.evidence.citations import cite_sentence
 from sleuth.studio.evaluation.scoring import f1, interval
 from sleuth.tools.evidence_checker import EvidenceChecker
@@ -59,8 +59,10 @@ async def judge(row: dict[str, Any], answer: str, found: list[Passage], checker:
 
 
 def color_of(support: Support) -> str:
-    """Return the color of an answer; those below LEAST are refused with the demo model, and amber with others."""
-    return "green" if support["score"] >= GOOD_SUPPORT else "amber" if support["score"] >= LEAST else "refused"
+    """Return the color of an answer; those below MIN_SUPPORT are refused with the demo model, and amber with others."""
+    if not support.get("weak"):
+        return "green"
+    return "amber" if support["score"] >= MIN_SUPPORT else "refused"
 
 
 def main(

@@ -91,9 +91,7 @@ class LocalBackend:
     def ask(self, question: str, method: str | None, *, values: dict[str, Any], budget: Budget, where: str) -> Events:
         """Run a method in the store of the settings."""
         return self._events(
-            lambda sleuth: sleuth.stream(
-                question, method=method or sleuth.default_method, values=values, budget=budget, where=where
-            )
+            lambda sleuth: sleuth.stream(question, method=method, values=values, budget=budget, where=where)
         )
 
     def resume(self, thread: str, budget: Budget | None) -> Events:

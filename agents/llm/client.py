@@ -222,6 +222,7 @@ def _choose(settings: Settings, listed: dict[str, int]) -> dict[str, str]:
         name = next(iter(listed))
     chosen = settings.models | {"default": name}
     check_roles(chosen, "SLEUTH_MODELS may name")
+    # The evidence checker needs no server, and cannot take all roles.
     chosen = {role: model for role, model in chosen.items() if role == "default" or model != EVIDENCE_CHECKER}
     for model in chosen.values():
         if model not in listed:

@@ -170,7 +170,7 @@ class Graph(TypedDict):
     edges: list[Relation]
 
 
-WITHOUT_ANSWER: Mapping[Status, str] = {
+_REFUSALS: Mapping[Status, str] = {
     "refused": "What I found does not suffice for an answer.",
     "unknown": "I found no answer.",
     "invalid_question": "The question rests on something that is not so.",
@@ -178,15 +178,15 @@ WITHOUT_ANSWER: Mapping[Status, str] = {
 """The text of a run that ends without an answer."""
 
 
-def without_answer(status: Status, missing: Sequence[str] = (), *, remark: str = "") -> str:
+def refusal_text(status: Status, missing: Sequence[str] = (), *, remark: str = "") -> str:
     """Return the text of a run that ends without an answer; `missing` are the parts of the question left open."""
-    text = WITHOUT_ANSWER.get(status, "") + remark
+    text = _REFUSALS.get(status, "") + remark
     return "\n".join([text, "What is missing:", *(f"- {question}" for question in missing)]) if missing else text
 
 
 def make_verdict(status: Status, text: str, notes: Iterable[Note]) -> Verdict:
     """Return a verdict with the citations of its notes; only an answer has any, also one after the budget ran out."""
-    text = text or without_answer(status)
+    text = text or refusal_text(status)
     cites = text and status in ("answered", "out_of_budget")
     every = [citation for note in notes for citation in note.get("citations", [])] if cites else []
     places = [citation_place(citation) for citation in every]

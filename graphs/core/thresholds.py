@@ -1,8 +1,8 @@
 """Thresholds that were fitted for a model, one per prompt, in a file of SLEUTH_HOME or of the package.
 
 CRP-RAG's bounds the perplexity of its verifier's answers, RetroRAG's the probability that two answers agree. The
-reader's bounds the evidence checker's support of answers: where there is one, answers are checked by default. A
-threshold holds for one model and one wording of the prompt only.
+reader's bounds the evidence checker's support of answers: one with less is refused. A threshold holds for one model and
+one wording of the prompt only.
 """
 
 import json

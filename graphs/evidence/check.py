@@ -18,7 +18,7 @@ from langgraph.graph import END, StateGraph
 from langgraph.runtime import get_runtime
 
 from sleuth.agents.roles.reading import READ
-from sleuth.graphs.core.answer import Citation, Finding, Note, Support, Threshold, Verdict, without_answer
+from sleuth.graphs.core.answer import Citation, Finding, Note, Support, Threshold, Verdict, refusal_text
 from sleuth.graphs.core.context import CheckedSettings, Context
 from sleuth.graphs.core.node import Call, node
 from sleuth.graphs.core.passages import deserialize_passage
@@ -38,12 +38,12 @@ SPAN_WORDS = 12
 GOOD_SUPPORT = 0.75
 """2 % of the answers without their passage reach this support, 9 % of those to questions that differ in a detail, and
 27 % of right ones (`benchmarks.false_answers --half 1`)."""
-LEAST = 0.2
-"""What the checker reads with less support is not shown."""
-_ANY = Threshold(value=0.0, by="not fitted for this model")
+MIN_SUPPORT = 0.2
+"""An answer that the checker itself reads with less support is not used."""
+_UNFITTED = Threshold(value=0.0, by="not fitted for this model")
 
 
-def checks(context: Context, question: str) -> bool:
+def is_answer_checked(context: Context, question: str) -> bool:
     """Return whether the answer to a question is checked: by default in English, which the checker reads, if there is a
     checker.
     """
@@ -53,7 +53,7 @@ def checks(context: Context, question: str) -> bool:
 
 def least_support(settings: CheckedSettings, context: Context) -> float:
     """Return the least support of an answer: the given one, else the one fitted for the model, else 0."""
-    return choose_threshold(settings.min_support, context.thresholds.get(READ.prompt), _ANY)["value"]
+    return choose_threshold(settings.min_support, context.thresholds.get(READ.prompt), _UNFITTED)["value"]
 
 
 def require_checker(checker: EvidenceChecker | None) -> EvidenceChecker:
@@ -86,17 +86,18 @@ async def assess(
         found: all passages of the run.
     """
     cited = cited_passages(citations, found)
-    every = list({passage.id: passage for passage in (*found, *cited)}.values())
-    alone = await asyncio.to_thread(checker.read, question, as_evidence(cited))
+    reading = await asyncio.to_thread(checker.read, question, as_evidence(cited))
     if len(answer.split()) > SPAN_WORDS:
         stated = await asyncio.to_thread(checker.check, answer, as_evidence(cited))
-        return make_support(stated.supported, alone)
-    support = make_support(alone.support_of(answer), alone)
-    among = await asyncio.to_thread(checker.read, question, as_evidence(every))
-    other = among.answer
-    if is_same_answer(answer, other) or among.support_of(other) < max(support["score"], LEAST):
+        return make_support(stated.supported, reading)
+    support = make_support(reading.support_of(answer), reading)
+    every = list({passage.id: passage for passage in (*found, *cited)}.values())
+    if every != cited:
+        reading = await asyncio.to_thread(checker.read, question, as_evidence(every))
+    other = reading.answer
+    if is_same_answer(answer, other) or reading.support_of(other) < max(support["score"], MIN_SUPPORT):
         return support
-    also = Finding(text=other, citations=cite_reading(question, among, every)[-1:])
+    also = Finding(text=other, citations=cite_reading(question, reading, every)[-1:])
     return Support(**{**support, "weak": True, "also": also})
 
 
@@ -116,7 +117,7 @@ async def check_evidence(state: RunState, call: Call[CheckedSettings]) -> Update
     support = await assess(checker, state.question, verdict["text"], verdict["citations"], found)
     if support["score"] >= least_support(call.settings, call.context):
         return {"verdict": Verdict(**{**verdict, "support": support})}
-    nearest = support["also"]["citations"] if "also" in support else verdict["citations"][-1:]
+    nearest = support["also"]["citations"] if "also" in support else verdict["citations"]
     missing = open_questions(state.question, state.notes.values())
     return {"notes": _rejected(state), "verdict": refuse(support, nearest, missing)}
 
@@ -134,11 +135,11 @@ def open_questions(asked: str, notes: Iterable[Note]) -> list[str]:
     return [each for each in without if not any(same_question(each, other) for other in answered)]
 
 
-def refuse(support: Support, nearest: Sequence[Citation], missing: Sequence[str] = ()) -> Verdict:
-    """Return the verdict of an answer that has too little support: the nearest sentence, and what stayed open."""
-    quotes = [(single_line(each["quote"]), each["title"]) for each in nearest]
+def refuse(support: Support, citations: Sequence[Citation], missing: Sequence[str] = ()) -> Verdict:
+    """Return the verdict of an answer that has too little support, with its last quote and the open questions."""
+    quotes = [(single_line(each["quote"]), each["title"]) for each in citations[-1:]]
     shown = [f" The nearest sentence: “{text}” ({title})." for text, title in quotes if _is_sentence(text)]
-    text = without_answer("unknown", missing, remark="".join(shown))
+    text = refusal_text("unknown", missing, remark="".join(shown))
     support = Support(score=support["score"], answerable=support["answerable"])
     return Verdict(status="unknown", text=text, citations=[], support=support)
 
@@ -200,7 +201,7 @@ def check_or_end(state: RunState) -> Literal["check_evidence", "__end__"]:
     A fork that sets the verdict itself has no runtime: its answer is not checked.
     """
     runtime = get_runtime(Context)
-    is_checked = runtime and checks(runtime.context, state.question)
+    is_checked = runtime and is_answer_checked(runtime.context, state.question)
     return "check_evidence" if is_checked and state.verdict and state.verdict["status"] == "answered" else "__end__"
 
 

@@ -1,7 +1,7 @@
 """Roles that read passages, answered by the evidence checker in place of a language model. No paper has it.
 
-With the demo model, and without a model server, the checker reads better than the model. The model then only plans,
-rewrites and concludes. SLEUTH_MODELS gives a role to the checker by the name `evidence-checker`.
+This is the default without a model server and with the demo model, which reads no better: it then only plans, rewrites
+and concludes. SLEUTH_MODELS gives a role to the checker by the name `evidence-checker`.
 """
 
 import asyncio
@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from sleuth.agents.formatting import Quote
+from sleuth.agents.formatting import MAX_QUOTE, Quote
 from sleuth.agents.model import DEMO_MODEL, EVIDENCE_CHECKER, Message, NamedModel, Reply, Request, Usage
 from sleuth.agents.role import Output
 from sleuth.agents.roles.judging import REVIEW, REVIEW_STEP, StepReview
 from sleuth.agents.roles.reading import ANSWER_WITH_SOURCES, DRAFT, DRAFT_SENTENCE, READ, Draft, Final
 from sleuth.agents.roles.reading import Reading as ReadReply
-from sleuth.graphs.evidence.check import GOOD_SUPPORT, LEAST, as_evidence
+from sleuth.graphs.evidence.check import GOOD_SUPPORT, MIN_SUPPORT, as_evidence
 from sleuth.graphs.evidence.citations import cite_reading
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import EvidenceChecker
@@ -25,12 +25,11 @@ from sleuth.tools.types import Passage
 
 ROLES = ("reader", "drafter", "reviewer", "answerer")
 """The roles that the checker can take, as far as their prompts show passages."""
-_QUOTE_CHARACTERS = 240
 
 Given: TypeAlias = Mapping[str, Any]
 """The input of a role, as plain JSON."""
-Form: TypeAlias = Callable[[Given, Reading, list[Quote]], Output]
-"""Makes a role's reply of what the checker read."""
+MakeReply: TypeAlias = Callable[[Given, Reading, list[Quote]], Output]
+"""Returns a role's reply for what the checker has read, with its quotes."""
 
 
 class ReadingModel:
@@ -64,16 +63,16 @@ class ReadingModel:
         Raises:
             ModelError: the other model has no usable reply.
         """
-        form = _FORMS.get(request.prompt) if request.role in self._roles else None
-        if form is None:
+        make_reply = _REPLIES.get(request.prompt) if request.role in self._roles else None
+        if make_reply is None:
             return await self._model.call(request)
         begun, question = time.monotonic(), request.input["question"]
         passages = [_as_passage(at, source) for at, source in enumerate(request.input["sources"], start=1)]
         reading = await asyncio.to_thread(self._checker.read, question, as_evidence(passages))
         cited = cite_reading(question, reading, passages)
-        quotes = [Quote(source=int(each["passage"]), quote=each["quote"][:_QUOTE_CHARACTERS]) for each in cited]
+        quotes = [Quote(source=int(each["passage"]), quote=each["quote"][:MAX_QUOTE]) for each in cited]
         return Reply(
-            text=json.dumps(form(request.input, reading, quotes).model_dump(), ensure_ascii=False),
+            text=json.dumps(make_reply(request.input, reading, quotes).model_dump(), ensure_ascii=False),
             finish="stop",
             model=EVIDENCE_CHECKER,
             usage=Usage(prompt_tokens=0, cached_tokens=0, completion_tokens=0),
@@ -114,7 +113,7 @@ def _as_passage(number: int, source: Mapping[str, str]) -> Passage:
 
 
 def _read(given: Given, reading: Reading, quotes: list[Quote]) -> Output:
-    if reading.support_of(reading.answer) < LEAST:
+    if reading.support_of(reading.answer) < MIN_SUPPORT:
         return ReadReply(answerable=False)
     return ReadReply(answerable=True, answer=reading.answer, citations=quotes)
 
@@ -137,12 +136,12 @@ def _review(given: Given, reading: Reading, quotes: list[Quote]) -> Output:
 def _answer(given: Given, reading: Reading, quotes: list[Quote]) -> Output:
     """Answer from the passages; where they support none, with the finding of the last step."""
     found = [step["answer"] for step in given["trajectory"] if step["answer"] != "not found"]
-    if reading.support_of(reading.answer) >= LEAST or not found:
+    if reading.support_of(reading.answer) >= MIN_SUPPORT or not found:
         return Final(known=bool(reading.answer), answer=reading.answer)
     return Final(known=True, answer=found[-1])
 
 
-_FORMS: Mapping[str, Form] = {
+_REPLIES: Mapping[str, MakeReply] = {
     READ.prompt: _read,
     DRAFT.prompt: _draft,
     DRAFT_SENTENCE.prompt: _draft_sentence,

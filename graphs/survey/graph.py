@@ -35,7 +35,7 @@ from sleuth.graphs.core.context import CheckedSettings, Context, parse_json
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, ask_or, gather_by_key, new_graph, node, node_with
 from sleuth.graphs.core.state import Keyed, Question, RunState, SharesBudget, Update
-from sleuth.graphs.evidence.check import assess, checks, least_support, require_checker
+from sleuth.graphs.evidence.check import assess, is_answer_checked, least_support, require_checker
 from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.outcomes import stated_answer
 from sleuth.graphs.evidence.retrieval import as_sources, search_passages
@@ -214,7 +214,7 @@ async def read(state: ReadingState, call: Call[Settings]) -> Update:
 async def verify(state: State, call: Call[Settings]) -> Update:
     """Doubt what a document does not support, and what is not of the column's kind; choose the next documents."""
     rows: dict[str, Row | None] = {}
-    needs_support = checks(call.context, state.question) and least_support(call.settings, call.context) > 0
+    needs_support = is_answer_checked(call.context, state.question) and least_support(call.settings, call.context) > 0
     for id in state.batch:
         if row := state.rows.get(id):
             passages = await _reader(call).passages_of(id) if needs_support else []
@@ -367,11 +367,10 @@ async def _checked(cell: Cell, column: Column, passages: Sequence[Passage], call
         return {**cell, "doubt": "no passage of the document contains it"}
     if read_value(column["kind"], cell["value"]) is None:
         return {**cell, "doubt": f"no {column['kind']}"}
-    least = least_support(call.settings, call.context)
-    if passages and least:
+    if passages:
         checker = require_checker(call.context.checker)
         support = await assess(checker, column["question"], cell["value"], cell["citations"], passages)
-        if support["score"] < least:
+        if support["score"] < least_support(call.settings, call.context):
             return {**cell, "doubt": f"its sources support it too little ({support['score']:.2f})"}
     return cell
 

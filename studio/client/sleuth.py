@@ -84,7 +84,7 @@ class MissingModel:
 class RunOptions(TypedDict, total=False):
     """Options of a new run; all may be omitted."""
 
-    method: str
+    method: str | None
     """A name from `sleuth.METHODS`; by default `auto`, without a model server `reader`."""
     values: dict[str, Any] | None
     """Settings of the method, such as `{"coarse_k": 5}`."""

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from hashlib import sha256
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from sleuth import prompts
 from sleuth.agents.model import Model, NamedModel, Request
@@ -17,7 +17,6 @@ from sleuth.agents.role import NAMES
 from sleuth.agents.roles.judging import CORRECT, JUDGE, JudgeInput
 from sleuth.graphs.core.context import Services
 from sleuth.graphs.evidence.check import support_of_run
-from sleuth.graphs.evidence.reading_model import with_reading_roles
 from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.persistence.tables import LONGEST_NAME
 from sleuth.graphs.registry import method
@@ -212,8 +211,7 @@ async def open_runner(
             model = await opened.enter_async_context(open_model(settings))
         opening = open_services(settings, model, collection, triples=MemoryTriples())
         services = await opened.enter_async_context(opening)
-        assert services.checker is not None
-        model = with_reading_roles(model, services.checker, settings.models)
+        model = cast("NamedModel", services.model)  # in some roles the evidence checker
         store, gold = await opened.enter_async_context(open_store(settings)), KnownGold(collection)
         yield JobRunner(
             store=store, services=services, model=model, gold=gold, budget=budget, simulation=simulation, parts=parts

@@ -299,14 +299,14 @@ class Collection:
     def _search(self, query: Query) -> list[Hit]:
         """Return the best passages; of documents with the same text only the first is found."""
         hits = self._search_once(query)
-        unique = self._without_copies(hits)
-        if len(unique) < len(hits):
-            more = replace(query, k=2 * query.k)
-            unique = self._without_copies(self._search_once(more))[: query.k]
-            unique = [replace(hit, rank=rank) for rank, hit in enumerate(unique, start=1)]
-        return unique
+        if len(self._without_copies(hits)) == len(hits):
+            return hits
+        unique = self._without_copies(self._search_once(replace(query, k=2 * query.k)))
+        return [replace(hit, rank=rank) for rank, hit in enumerate(unique[: query.k], start=1)]
 
-    def _without_copies(self, hits: Sequence[Hit]) -> list[Hit]:
+    def _without_copies(self, hits: Sequence[Hit]) -> Sequence[Hit]:
+        if len({(hit.passage.start, hit.passage.text) for hit in hits}) == len(hits):  # as a rule: no query is needed
+            return hits
         hashes = self._catalogue.content_hashes([hit.passage.document_id for hit in hits])
         first: dict[tuple[str | None, int], str] = {}
         places = [(hashes.get(hit.passage.document_id), hit.passage.start) for hit in hits]

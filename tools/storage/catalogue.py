@@ -269,10 +269,8 @@ class Catalogue:
     def content_hashes(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the hashes of the texts of documents, by id."""
         query = self._mine(documents, documents.c.id, documents.c.content_hash)
-        return {
-            row.id: row.content_hash
-            for row in self._all(*(query.where(documents.c.id.in_(ids)) for ids in batches(ids)))
-        }
+        rows = self._all(*(query.where(documents.c.id.in_(part)) for part in batches(ids)))
+        return {row.id: row.content_hash for row in rows}
 
     def copies(self, ids: Sequence[str]) -> dict[str, str]:
         """Return, by id, the source of the first document with the same text, for those that have one before them."""

@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from sleuth.agents.formatting import Source
 from sleuth.agents.model_calls.caller import ModelCaller, is_demo
 from sleuth.agents.roles import inputs, judging, planning
-from sleuth.graphs.core.answer import Citation, Note, Subrun, Verdict, make_verdict, without_answer
+from sleuth.graphs.core.answer import Citation, Note, Subrun, Verdict, make_verdict, refusal_text
 from sleuth.graphs.core.context import CheckedSettings, Context, parse_json
 from sleuth.graphs.core.method import Method, MethodName, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, new_graph, node
@@ -326,13 +326,13 @@ def best_verdict(subruns: Sequence[Subrun], missing: Sequence[str], *, cut_short
     accepted = [subrun for subrun in subruns if subrun["status"] == "answered" and not subrun["doubt"]]
     last = (accepted or subruns)[-1]
     if last["status"] == "answered" and last["doubt"] and not cut_short:
-        return make_verdict("unknown", without_answer("unknown", missing), [])
+        return make_verdict("unknown", refusal_text("unknown", missing), [])
     status = "out_of_budget" if cut_short or last["status"] == "new" else last["status"]
     if status == "out_of_budget":
         best = next((subrun for subrun in reversed(subruns) if subrun["status"] == "answered"), last)
         return Verdict(status=status, text=best["text"], citations=best["citations"])
     if status == "unknown":
-        return Verdict(**{**verdict_of(last), "text": without_answer(status, missing)})
+        return Verdict(**{**verdict_of(last), "text": refusal_text(status, missing)})
     return verdict_of(last)
 
 

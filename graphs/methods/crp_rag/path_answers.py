@@ -12,7 +12,7 @@ from sleuth.agents.model_calls.logprobs import perplexity
 from sleuth.agents.roles import reading, reasoning
 from sleuth.agents.roles.inputs import SourcesInput
 from sleuth.agents.roles.judging import VERIFY, resampled_verify
-from sleuth.graphs.core.answer import WITHOUT_ANSWER, Citation, Note, Threshold
+from sleuth.graphs.core.answer import Citation, Note, Threshold, refusal_text
 from sleuth.graphs.core.node import ask_or
 from sleuth.graphs.evidence.citations import find_support, verify_quotes
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer
@@ -139,15 +139,15 @@ def most_certain(paths: Sequence[Path], verified: Mapping[str, Verification]) ->
 
 def describe_missing(nodes: Nodes, sufficient: Container[str], verified: Mapping[str, Verification]) -> str:
     """Return why no path can be answered, node by node, so that a person can add documents."""
-    lines = [WITHOUT_ANSWER["refused"], "What is missing:"]
+    missing = []
     for key, node in nodes.items():
         if key not in sufficient:
             checked = verified.get(key)
             why = "no clear answer in what was found" if checked else "nothing was found about it"
             if checked and checked["perplexity"] is not None:
                 why = f"no sure answer in what was found: its perplexity is {checked['perplexity']:.1f}"
-            lines.append(f"- {node['content']} ({why})")
-    return "\n".join(lines)
+            missing.append(f"{node['content']} ({why})")
+    return refusal_text("refused", missing)
 
 
 # Answers along paths

@@ -20,7 +20,7 @@ from sleuth.graphs.core.context import Context, MethodSettings
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, new_graph, node
 from sleuth.graphs.core.state import Question, RunState, Update
-from sleuth.graphs.evidence.check import as_evidence, make_support, refuse, require_checker
+from sleuth.graphs.evidence.check import MIN_SUPPORT, as_evidence, make_support, refuse, require_checker
 from sleuth.graphs.evidence.citations import cite_reading
 from sleuth.graphs.evidence.outcomes import make_note
 from sleuth.graphs.evidence.retrieval import search_passages, short_names
@@ -36,7 +36,9 @@ class Settings(MethodSettings):
     top_k: int = Field(default=5, ge=1, le=100, description="passages of each search")
     hops: int = Field(default=2, ge=1, le=5, description="searches; each starts from a passage of the one before")
     mode: Mode = Field(default="graph", description="how to search")
-    min_support: float = Field(default=0.2, ge=0, le=1, description="the least support of an answer; less is refused")
+    min_support: float = Field(
+        default=MIN_SUPPORT, ge=0, le=1, description="the least support of an answer; less is refused"
+    )
 
 
 class ReadAnswer(TypedDict):
@@ -105,7 +107,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     if reading is None:
         return {"verdict": make_verdict("unknown", "", [])}
     if reading["support"]["score"] < call.settings.min_support:
-        return {"verdict": refuse(reading["support"], reading["citations"][-1:])}
+        return {"verdict": refuse(reading["support"], reading["citations"])}
     note = make_note(state.question, reading["text"], reading["citations"])
     verdict = make_verdict("answered", reading["text"], [note])
     return {"notes": {"answer": note}, "verdict": Verdict(**verdict, support=reading["support"])}

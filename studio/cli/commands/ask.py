@@ -79,7 +79,7 @@ async def ask(
             progress_console().print(notice, style="yellow", soft_wrap=True, markup=False)
         events = sleuth.stream(
             question,
-            method=method or sleuth.default_method,
+            method=method,
             values=values,
             budget=budget,
             thread=thread,

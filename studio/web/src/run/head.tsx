@@ -21,7 +21,7 @@ export function Head({ run, outcome, look, took, children }: Props) {
     <>
       <Question>{thread.question}</Question>
       <div className="row meta">
-        <Chip status={["weak", "unchecked"].includes(look) ? look : outcome} />
+        <Chip status={look} />
         <span>{thread.method}</span>
         <time className="quiet" dateTime={thread.created_at}>
           {when(thread.created_at)}
