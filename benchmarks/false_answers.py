@@ -71,7 +71,7 @@ def main(
     unanswerable = [row for row in held if not row["answers"]][:limit]
     titles = {row["paragraph"]: row["title"] for row in [*held, *rows[::4]]}
     passages = [Evidence(title=title, text=text) for text, title in list(titles.items())[:pool]]
-    checker, embedder = EvidenceChecker.load(), LocalEmbedder(Settings().embedder)
+    checker, embedder = EvidenceChecker.of_settings(Settings()), LocalEmbedder(Settings().embedder)
     vectors = np.asarray(embedder.embed_passages([f"{each.title}. {each.text}" for each in passages]))
     table: dict[str, Any] = {}
     for name, chosen, leave_out in (

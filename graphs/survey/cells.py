@@ -3,13 +3,13 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import NotRequired, cast
 
 from typing_extensions import TypedDict
 
 from sleuth.agents.roles.surveying import ColumnKind, Operator
 from sleuth.graphs.core.answer import Citation
+from sleuth.tools.text.dates import read_date
 
 
 class Column(TypedDict):
@@ -43,7 +43,6 @@ Value = str | float
 """A value as it is compared: a number, an ISO date or the beginning of one, yes or no, or a text in lower case."""
 
 _NUMBER = re.compile(r"[-−]?\d+(?:[ ,.'’ ]\d+)*")
-_YEAR = re.compile(r"\d{4}")
 _GROUPS = 8
 """Values of a text column that are counted one by one."""
 
@@ -54,7 +53,7 @@ def read_value(kind: ColumnKind, text: str) -> Value | None:
         case "number":
             return _number(text)
         case "date":
-            return _date(text)
+            return read_date(text)
         case "yes-no":
             word = re.split(r"\W", text.strip().casefold(), maxsplit=1)[0]
             return word if word in ("yes", "no") else None
@@ -73,27 +72,6 @@ def _number(text: str) -> float | None:
     if len(fraction) == 3 and (len(marks) == 1) and (digits[last] == "," or marks["."] > 1):
         whole, fraction = digits, ""  # only thousands
     return float(f"{re.sub('[,.]', '', whole)}.{fraction or 0}")
-
-
-def _date(text: str) -> str | None:
-    """Return the date in a text as YYYY-MM-DD, YYYY-MM or YYYY, as far as it is given."""
-    from dateutil import parser
-
-    if _YEAR.fullmatch(text.strip()):
-        return text.strip()
-    try:
-        one, other = (
-            parser.parse(text, default=datetime(year, month, day), fuzzy=True, dayfirst=not re.match(r"\s*\d{4}", text))
-            for year, month, day in ((2000, 1, 1), (2004, 2, 2))
-        )
-    except (ValueError, OverflowError):
-        years = re.findall(r"\b\d{4}\b", text)
-        return years[0] if len(years) == 1 else None
-    if one.year != other.year:
-        return None
-    if one.month != other.month:
-        return f"{one.year:04}"
-    return f"{one:%Y-%m}" if one.day != other.day else f"{one:%Y-%m-%d}"
 
 
 def meets(row: Row, conditions: Iterable[Condition], kinds: Mapping[str, ColumnKind]) -> bool:

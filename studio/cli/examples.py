@@ -64,7 +64,7 @@ EXAMPLES = {
     ],
     "questions feedback": ["sleuth questions feedback --out feedback.jsonl"],
     "calibrate": ["sleuth calibrate questions.jsonl --out results/calibration"],
-    "model install": ["sleuth model install"],
+    "model install": ["sleuth model install", "sleuth model install reader"],
     "model serve": ["sleuth model serve", "sleuth model serve --print-command Qwen/Qwen3-8B --gpus 1"],
     "model status": ["sleuth model status --json"],
     "model stop": ["sleuth model stop"],

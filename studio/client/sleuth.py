@@ -451,7 +451,7 @@ async def open_services(
         MissingExtra: SLEUTH_TRACING is `otel`, and the extra `otel` is not installed.
     """
     await asyncio.to_thread(open_tracer, settings.tracing)
-    checker = await asyncio.to_thread(EvidenceChecker.load, settings.checker)
+    checker = await asyncio.to_thread(EvidenceChecker.of_settings, settings)
     own = collection.triples(model=model.name_of("extractor")) if triples is None else None
     async with open_graph(settings.knowledge_graph, own, proxy=settings.proxy) as graph:
         yield Services(

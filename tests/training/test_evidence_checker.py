@@ -9,11 +9,14 @@ import pytest
 import torch
 from checker import TOKENIZER, tiny_encoder
 from json_lines import write_rows
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 from sleuth.tools.evidence_checker.inputs import Layout
+from sleuth.tools.evidence_checker.large_model import build_large_checker
+from sleuth.tools.settings import Settings
 from training.evidence_checker.batches import PIECE, Row, batches, collate, encode, load_rows, save_rows
 from training.evidence_checker.examples import (
     Example,
@@ -24,8 +27,8 @@ from training.evidence_checker.examples import (
     opposite,
     plain,
 )
-from training.evidence_checker.export import convert
-from training.evidence_checker.model import from_pretrained, merge, restore, runner
+from training.evidence_checker.export import convert, package_adapter
+from training.evidence_checker.model import from_pretrained, merge, restore, runner, trained
 from training.evidence_checker.sources import Item, of_part, read_comparisons, read_items, read_worlds
 from training.evidence_checker.train import CHECKPOINT, Plan, train, trained_network
 
@@ -285,6 +288,27 @@ def test_adapters_are_trained_alone_and_merged_for_export(tmp_path: Path, family
     assert np.abs(EvidenceChecker.load(tmp_path / "checker").logits(*request) - expected).max() < 0.05
     with pytest.raises(UsageError, match="of another network"):
         restore(from_pretrained(base), weights)
+
+
+def test_packaged_adapter_and_its_base_are_the_trained_checker(tmp_path: Path) -> None:
+    base = tiny_encoder(tmp_path / "base", "mpnet")
+    torch.manual_seed(1)
+    equal = load_file(base / "model.safetensors")  # the exporter would join them
+    noisy = {name: value + 0.02 * torch.randn(value.shape) for name, value in equal.items()}
+    save_file(noisy, base / "model.safetensors")
+    network = from_pretrained(base, rank=4)
+    restore(network, {name: 0.2 * torch.randn_like(weight) for name, weight in trained(network).items()})
+    request = ("Who built it?", [FERRY, BRASK])
+    expected = EvidenceChecker(LAYOUT, runner(network)).logits(*request)
+    package_adapter(network, base / "tokenizer.json", packaged := tmp_path / "large")
+    graph = onnx.load(packaged / "network.onnx", load_external_data=False).graph
+    assert not any(weight.raw_data for weight in graph.initializer if weight.name.startswith("encoder."))
+    build_large_checker(base / "model.safetensors", tmp_path / "models" / "reader", packaged)
+    built = EvidenceChecker.load(tmp_path / "models" / "reader")
+    assert np.abs(built.logits(*request) - expected).max() < 0.1 * np.abs(expected).max()
+    assert built.name == "large"
+    assert EvidenceChecker.of_settings(Settings(home=tmp_path)) is built
+    assert EvidenceChecker.of_settings(Settings(home=tmp_path / "other")).name == "small"
 
 
 def test_the_rate_rises_stays_and_falls() -> None:

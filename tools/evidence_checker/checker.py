@@ -1,7 +1,8 @@
 """Reading: from questions and statements with passages to probabilities and answer spans.
 
 The weights of the network are in 8 bits: a matrix is stored as whole numbers from -127 to 127 with one scale for each
-row, and the product of the two replaces it in the graph. Only the file shrinks: sums and products take 32 bits.
+row, and the product of the two replaces it in the graph. Only the file shrinks: sums and products take 32 bits. The
+large checker also multiplies in 8 bits (`sleuth.tools.evidence_checker.large_model`).
 """
 
 import json
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +19,15 @@ from numpy.typing import NDArray
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker.inputs import Evidence, Layout, Piece, Window
 from sleuth.tools.onnx import as_inputs, open_session
+from sleuth.tools.settings import Settings
 from sleuth.tools.text.tokenization import name_key
 
-NETWORK, TOKENIZER, SETTINGS = "network.onnx", "tokenizer.json", "settings.json"
-"""Files in a checker's folder."""
+NETWORK, TOKENIZER, SETTINGS, WEIGHTS = "network.onnx", "tokenizer.json", "settings.json", "weights.safetensors"
+"""Files in a checker's folder; the weights are in a file of their own, or in the network's."""
 SHIPPED = Path(__file__).parent / "model"
 """The checker that comes with the package."""
+LARGE = Path("models", "reader")
+"""Folder of the large checker in a home, written by `sleuth model install reader`."""
 Floats: TypeAlias = NDArray[np.float32]
 Ids: TypeAlias = NDArray[np.int64]
 Run: TypeAlias = Callable[[Ids, Ids, Ids], tuple[Floats, Floats]]
@@ -125,8 +129,11 @@ class EvidenceChecker:
     together in one window, and that reading counts: an answer may take two passages that were in different windows.
     """
 
-    def __init__(self, layout: Layout, run: Run, temperatures: Temperatures | None = None) -> None:
-        """Set the tokenizer, the network, and the temperatures, without which logits are used as they are."""
+    def __init__(
+        self, layout: Layout, run: Run, temperatures: Temperatures | None = None, *, name: str = "small"
+    ) -> None:
+        """Set the tokenizer, the network, the temperatures, without which logits are used as they are, and the name."""
+        self.name = name
         self._layout = layout
         self._run = run
         self._temperatures = temperatures or Temperatures()
@@ -155,7 +162,7 @@ class EvidenceChecker:
 
         @cache
         def session() -> "InferenceSession":
-            return open_session(folder / NETWORK, threads=threads)
+            return open_session(folder / NETWORK, weights=_read_weights(folder / WEIGHTS), threads=threads)
 
         def run(ids: Ids, mask: Ids, types: Ids) -> tuple[Floats, Floats]:
             inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
@@ -164,7 +171,17 @@ class EvidenceChecker:
             return tokens, whole
 
         layout = Layout(folder / TOKENIZER, piece=settings.get("piece"))
-        return cls(layout, run, Temperatures(**settings["temperatures"]))
+        return cls(layout, run, Temperatures(**settings["temperatures"]), name=settings.get("name", folder.name))
+
+    @classmethod
+    def of_settings(cls, settings: Settings) -> "EvidenceChecker":
+        """Return the checker of SLEUTH_CHECKER, else the large one if it is installed, else the small one.
+
+        Raises:
+            UsageError: the folder of SLEUTH_CHECKER does not contain a checker.
+        """
+        large = settings.home / LARGE
+        return cls.load(settings.checker or (large if (large / NETWORK).is_file() else None))
 
     def read(self, question: str, passages: Sequence[Evidence]) -> Reading:
         """Return how the passages answer a question."""
@@ -211,6 +228,12 @@ class EvidenceChecker:
             rows = zip(part, *outputs, strict=True)
             found += [_Read(window=window, tokens=tokens, whole=whole) for window, tokens, whole in rows]
         return found
+
+
+def _read_weights(file: Path) -> dict[str, NDArray[Any]]:
+    from safetensors.numpy import load_file
+
+    return load_file(file) if file.is_file() else {}
 
 
 def _relevance(read: _Read) -> Floats:

@@ -10,7 +10,6 @@ DATA/2wiki, hotpot and musique are read, too: with the first five passages of gr
 import asyncio
 import json
 import time
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,7 +21,7 @@ from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 from sleuth.tools.evidence_checker.inputs import Layout
 from training.evidence_checker.batches import PIECE
 from training.evidence_checker.examples import KINDS, UNKNOWN, Example, with_neighbours
-from training.evidence_checker.measure import held_out, measure
+from training.evidence_checker.measure import first_of_each, held_out, measure
 from training.evidence_checker.model import runner
 from training.evidence_checker.sources import MULTI_HOP, Part, of_part, read_items, read_worlds
 from training.evidence_checker.train import trained_network
@@ -67,14 +66,6 @@ def _example(row: dict[str, Any], name: str, passages: Sequence[Evidence], gold:
         kind=KINDS[kind],
         made="gold not found",
     )
-
-
-def first_of_each(examples: Sequence[Example], most: int) -> list[Example]:
-    """Return the first examples of each set and composition."""
-    by_kind: dict[tuple[str, str], list[Example]] = defaultdict(list)
-    for example in examples:
-        by_kind[example.set, example.made].append(example)
-    return [example for own in by_kind.values() for example in own[:most]]
 
 
 def checker_of_run(run: Path, base: Path, threads: int | None) -> EvidenceChecker:

@@ -32,6 +32,14 @@ class Area(TypedDict):
     negative: int
 
 
+def first_of_each(examples: Sequence[Example], most: int) -> list[Example]:
+    """Return the first examples of each set and composition."""
+    by_kind: dict[tuple[str, str], list[Example]] = defaultdict(list)
+    for example in examples:
+        by_kind[example.set, example.made].append(example)
+    return [example for own in by_kind.values() for example in own[:most]]
+
+
 def held_out(items: Sequence[Item], *, seed: int = 0) -> list[Example]:
     """Return the items as they are, and a negative of a random kind for each that has one.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker.checker import Floats, Ids, Run
+from sleuth.tools.evidence_checker.large_model import DOWN, UP
 from training.evidence_checker.examples import UNKNOWN
 from training.merge_adapter import merge_while_tuning
 
@@ -54,6 +55,18 @@ def merge(network: "Module") -> "Module":
 def trained(network: "Module") -> "dict[str, Tensor]":
     """Return the weights that are trained."""
     return {name: weight.detach() for name, weight in network.named_parameters() if weight.requires_grad}
+
+
+def adapter_weights(network: "Module") -> "dict[str, Tensor]":
+    """Return an adapter's matrices by the name of the base's weight and `down` or `up`, and the heads' weights."""
+    parts = {".lora_A.default.weight": f".weight.{DOWN}", ".lora_B.default.weight": f".weight.{UP}"}
+    found = {}
+    for name, weight in trained(network).items():
+        short = name.removeprefix("encoder.base_model.model.")
+        for part, own in parts.items():
+            short = short.replace(part, own)
+        found[short] = weight
+    return found
 
 
 def restore(network: "Module", weights: "Mapping[str, Tensor]") -> None:

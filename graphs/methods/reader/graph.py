@@ -1,10 +1,11 @@
 """reader: answer without a language model. Search, read, search again from the best passage, cite, decide.
 
-    retrieve -> read -> (follow -> read)* -> answer
+    retrieve -> (compare)? -> read -> (follow -> read)* -> answer
 
 The evidence checker (`sleuth.tools.evidence_checker`) reads the passages together and returns the words that answer the
 question. If they do not support an answer well, the next search starts from the names of the most relevant passage, up
-to `hops` searches. An answer with less than `min_support` is refused.
+to `hops` searches. An answer with less than `min_support` is refused. A question that compares two dates is answered
+from the date of each: an encoder does not compare them.
 """
 
 import asyncio
@@ -13,15 +14,22 @@ from typing import Literal
 
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
-from typing_extensions import TypedDict
 
-from sleuth.graphs.core.answer import Citation, Support, Verdict, make_verdict
+from sleuth.graphs.core.answer import Verdict, make_verdict
 from sleuth.graphs.core.context import Context, MethodSettings
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, new_graph, node
 from sleuth.graphs.core.state import Question, RunState, Update
-from sleuth.graphs.evidence.check import MIN_SUPPORT, as_evidence, make_support, refuse, require_checker
-from sleuth.graphs.evidence.citations import cite_reading
+from sleuth.graphs.evidence.check import (
+    MIN_SUPPORT,
+    ReadAnswer,
+    as_evidence,
+    compare_dates,
+    read_answer,
+    refuse,
+    require_checker,
+)
+from sleuth.graphs.evidence.comparison import read_comparison
 from sleuth.graphs.evidence.outcomes import make_note
 from sleuth.graphs.evidence.retrieval import search_passages, short_names
 from sleuth.tools.search import Mode, Query
@@ -39,14 +47,6 @@ class Settings(MethodSettings):
     min_support: float = Field(
         default=MIN_SUPPORT, ge=0, le=1, description="the least support of an answer; less is refused"
     )
-
-
-class ReadAnswer(TypedDict):
-    """The answer that was read, with its citations; `support` decides what becomes of it."""
-
-    text: str
-    citations: list[Citation]
-    support: Support
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +72,18 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
 
 
 @node
+async def compare(state: State, call: Call[Settings]) -> Update:
+    """Search and read the date of each of the two, and answer with the one that the question asks for."""
+    checker, compared = require_checker(call.context.checker), read_comparison(state.question)
+    assert compared is not None
+    settings = call.settings
+    queries = {each: Query(text=each, k=settings.top_k, mode=settings.mode) for each in compared.questions}
+    found = await search_passages(call, queries)
+    shown = [await call.load(list(dict.fromkeys([*state.evidence, *found[each]]))) for each in queries]
+    return {"reading": await asyncio.to_thread(compare_dates, checker, compared, shown)}
+
+
+@node
 async def read(state: State, call: Call[Settings]) -> Update:
     """Read the passages together, and sort them by relevance; the answer with most support so far counts."""
     checker, passages = require_checker(call.context.checker), await call.load(state.evidence)
@@ -79,9 +91,8 @@ async def read(state: State, call: Call[Settings]) -> Update:
         return {"reading": None, "follows": False}
     reading = await asyncio.to_thread(checker.read, state.question, as_evidence(passages))
     order = reading.by_relevance[:SHOWN]
-    support = make_support(reading.support_of(reading.answer), reading)
-    found = ReadAnswer(text=reading.answer, citations=cite_reading(state.question, reading, passages), support=support)
-    if state.reading and state.reading["support"]["score"] > support["score"]:
+    found = read_answer(state.question, reading, passages)
+    if state.reading and state.reading["support"]["score"] > found["support"]["score"]:
         found = state.reading
     follows = "weak" in found["support"] and state.searched < call.settings.hops
     return {"reading": found, "evidence": [state.evidence[at] for at in order], "follows": follows}
@@ -113,6 +124,16 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     return {"notes": {"answer": note}, "verdict": Verdict(**verdict, support=reading["support"])}
 
 
+def compares(state: State) -> Literal["compare", "read"]:
+    """Route to the comparison of two dates, if the question asks for one."""
+    return "compare" if state.evidence and read_comparison(state.question) else "read"
+
+
+def is_compared(state: State) -> Literal["answer", "read"]:
+    """Route to the answer if the comparison has found it."""
+    return "answer" if state.reading else "read"
+
+
 def search_again(state: State) -> Literal["follow", "answer"]:
     """Route to another search while the answer has little support."""
     return "follow" if state.follows else "answer"
@@ -120,9 +141,10 @@ def search_again(state: State) -> Literal["follow", "answer"]:
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = new_graph(State, retrieve, read, follow, answer)
+    graph = new_graph(State, retrieve, compare, read, follow, answer)
     graph.add_edge(START, "retrieve")
-    graph.add_edge("retrieve", "read")
+    graph.add_conditional_edges("retrieve", compares)
+    graph.add_conditional_edges("compare", is_compared)
     graph.add_conditional_edges("read", search_again)
     graph.add_edge("follow", "read")
     graph.add_edge("answer", END)

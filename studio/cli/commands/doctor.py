@@ -25,6 +25,7 @@ from sleuth.studio.console.output import JsonOption, activity, counted, emit
 from sleuth.studio.model_server.adapter import DEMO_NOTICES
 from sleuth.studio.model_server.install import locked_pins, missing_pins
 from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
+from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search.vectors import NONE
 from sleuth.tools.search.vectors.embedder import find_packaged, is_default
 from sleuth.tools.settings import Settings, client_options, is_loopback, tracing_variables
@@ -102,6 +103,7 @@ async def examine(settings: Settings) -> list[Finding]:
         ("embedded server", _embedded_server, install, is_local),
         ("model server", _model_server, serve if is_local else "export SLEUTH_MODEL_URL=URL", True),
         ("embedder", _embedder, install, True),
+        ("evidence checker", _checker, "unset SLEUTH_CHECKER", True),
         ("catalogue", _catalogue, catalogue, True),
         ("Chroma", lambda _: _reached(heartbeat), "chroma run", is_served),
         ("pgvector", _pgvector, "CREATE EXTENSION vector", settings.vectors != "chroma"),
@@ -222,6 +224,11 @@ async def _reached(url: str, proxy: str | None = None) -> str:
         except httpx2.HTTPError as error:
             raise StoreError(f"{url} does not answer ({error})") from error
     return f"{url} answers (status {response.status_code})"
+
+
+def _checker(settings: Settings) -> str:
+    name = EvidenceChecker.of_settings(settings).name
+    return f"{name} (a better one: sleuth model install reader)" if name == "small" else name
 
 
 async def _graph(settings: Settings) -> str:

