@@ -16,8 +16,8 @@ async def main() -> None:
     async with sleuth.open() as app:
         context = app.context("chat", values={"method": "plain-rag"}, saver=saver)
         waiting = False
-        for line in sys.stdin:
-            given = Command(resume=line.strip()) if waiting else {"messages": [("user", line.strip())]}
+        while text := (await asyncio.to_thread(sys.stdin.readline)).strip():  # an empty line ends it
+            given = Command(resume=text) if waiting else {"messages": [("user", text)]}
             state = await chat.ainvoke(given, thread, context=context)
             waiting = "__interrupt__" in state  # the chat asks for clarification
             print(state["messages"][-1].text)

@@ -20,6 +20,7 @@ from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker.inputs import Evidence, Layout, Piece, Window
 from sleuth.tools.onnx import as_inputs, open_session
 from sleuth.tools.settings import Settings
+from sleuth.tools.text.sentences import sentence_spans
 from sleuth.tools.text.tokenization import name_key
 
 NETWORK, TOKENIZER, SETTINGS, WEIGHTS = "network.onnx", "tokenizer.json", "settings.json", "weights.safetensors"
@@ -65,7 +66,7 @@ class Reading:
 
     `answerable` is the probability that the passages together answer the question; `yes` and `no` are the probabilities
     that the answer is one of these and not a span. `spans` are the best ones, which do not overlap, best first;
-    `relevance` has the probability of each passage to be part of the evidence.
+    `relevance` has the probability of each passage to be part of the evidence. `exponent` is that of the support.
     """
 
     answerable: float
@@ -73,6 +74,7 @@ class Reading:
     no: float
     spans: tuple[AnswerSpan, ...]
     relevance: tuple[float, ...]
+    exponent: float = 1.0
 
     @property
     def answer(self) -> str:
@@ -87,14 +89,17 @@ class Reading:
         return sorted(range(len(self.relevance)), key=lambda at: -self.relevance[at])
 
     def support_of(self, answer: str) -> float:
-        """Return the support of an answer, from 0 to 1: what the reading gives to answers of the same words."""
+        """Return the support of an answer, from 0 to 1: what the reading gives to answers of the same words.
+
+        Yes and no count by how much one exceeds the other.
+        """
         stated = name_key(answer)
         if stated in ("yes", "no"):
-            share = self.yes if stated == "yes" else self.no
+            share = max(0.0, self.yes - self.no if stated == "yes" else self.no - self.yes)
         else:
             same = (span.score for span in self.spans if is_same_answer(answer, span.text))
             share = (1 - self.yes - self.no) * sum(same)
-        return self.answerable * min(1.0, share)
+        return (self.answerable * min(1.0, share)) ** self.exponent
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,10 +114,14 @@ class Support:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Temperatures:
-    """Divisors of the logits that make probabilities match frequencies (Guo et al., 2017)."""
+    """Divisors of the logits that make probabilities match frequencies (Guo et al., 2017).
+
+    `support` is the exponent of the support of an answer, which does the same for it.
+    """
 
     answerable: float = 1.0
     relation: float = 1.0
+    support: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -189,7 +198,14 @@ class EvidenceChecker:
         _, yes, no = _softmax(last.whole[1:4]).tolist()
         answerable = float(_sigmoid(last.whole[:1] / self._temperatures.answerable)[0]) if passages else 0.0
         spans = tuple(_spans(last, passages))
-        return Reading(answerable=answerable, yes=yes, no=no, spans=spans, relevance=relevance)
+        return Reading(
+            answerable=answerable,
+            yes=yes,
+            no=no,
+            spans=spans,
+            relevance=relevance,
+            exponent=self._temperatures.support,
+        )
 
     def check(self, statement: str, passages: Sequence[Evidence]) -> Support:
         """Return whether the passages support or contradict a statement."""
@@ -268,7 +284,7 @@ def _spans(read: _Read, passages: Sequence[Evidence]) -> Iterator[AnswerSpan]:
         start, end = piece.starts[first], piece.ends[last]
         if not any(each.passage == piece.passage and each.start < end and start < each.end for each in taken):
             text = passages[piece.passage].text[start:end]
-            if "\n" in text:  # a heading and what follows it
+            if "\n" in text or len(list(sentence_spans(text))) > 1:  # a heading, or a sentence, and what follows it
                 continue
             taken.append(AnswerSpan(passage=piece.passage, start=start, end=end, text=text, score=score))
         if len(taken) == SPANS:

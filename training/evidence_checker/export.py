@@ -9,6 +9,7 @@
 import json
 import shutil
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -63,7 +64,7 @@ def package_adapter(network: "Module", tokenizer: Path, out: Path) -> None:
 
 def write_settings(out: Path, temperatures: Temperatures) -> None:
     """Write the name, which is the folder's, the temperatures and the size of pieces to a checker's folder."""
-    fitted = {"answerable": temperatures.answerable, "relation": temperatures.relation}
+    fitted = asdict(temperatures)
     settings = {"name": out.name, "temperatures": fitted, "piece": PIECE}
     (out / SETTINGS).write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
 
@@ -100,6 +101,7 @@ def main(
     adapter: Annotated[
         bool, typer.Option(help="Write the adapter without its base, for `sleuth model install reader`.")
     ] = False,
+    support: Annotated[float, typer.Option(help="Exponent of the support of an answer.")] = 1.0,
     most: Annotated[int, typer.Option(help="Examples of each set and composition for the temperatures.")] = 100,
     eight_bits: Annotated[bool, typer.Option(help="Store the weights in 8 bits, or in 32.")] = True,
     threads: Annotated[int | None, typer.Option(help="Threads; default: all cores.")] = None,
@@ -114,7 +116,8 @@ def main(
         build_large_checker(start / "model.safetensors", built := run / "built", out)
     else:
         convert(merge(network), start / TOKENIZER, built := out, eight_bits=eight_bits)
-    write_settings(out, fit_temperatures(EvidenceChecker.load(built, threads=threads), examples))
+    fitted = fit_temperatures(EvidenceChecker.load(built, threads=threads), examples)
+    write_settings(out, replace(fitted, support=support))
     size = sum(file.stat().st_size for file in out.iterdir())
     typer.echo(json.dumps({"bytes": size, **json.loads((out / SETTINGS).read_text(encoding="utf-8"))}, indent=1))
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -41,7 +42,7 @@ def init(
     models = found.get(url.rstrip("/"), [])
     model = ask("Model (a number or a name)", models, None) if len(models) > 1 else None
     embedder = ask("Embedder (a number, a name, a folder or an address)", [settings.embedder, NONE], None)
-    folder = "" if yes else typer.prompt("Folder to ingest now (Enter: none)", default="", show_default=False, err=True)
+    folder = "" if yes else _prompt("Folder to ingest now (Enter: none)", "", show_default=False)
     FILE.write_text(to_toml({"model_url": url, "model": model, "embedder": embedder}), encoding="utf-8")
     console = progress_console()
     console.print(f"Wrote {FILE}.")
@@ -83,5 +84,16 @@ def _ask(question: str, options: Sequence[str], otherwise: str | None) -> str:
     """Ask for one of the options, by number or name, or for another text; the first option is the default."""
     for number, option in enumerate(options, 1):
         typer.echo(f"  {number}  {option}", err=True)
-    answer = str(typer.prompt(question, default=_first(question, options, otherwise), err=True)).strip()
+    answer = _prompt(question, _first(question, options, otherwise))
     return options[int(answer) - 1] if answer.isdecimal() and 0 < int(answer) <= len(options) else answer
+
+
+def _prompt(question: str, default: str, *, show_default: bool = True) -> str:
+    try:
+        return str(typer.prompt(question, default=default, show_default=show_default, err=True)).strip()
+    except typer.Abort:
+        if sys.stdin.isatty():  # Ctrl-C
+            raise
+        raise UsageError(
+            "`sleuth init` asks questions, and its input has ended. Without a terminal: sleuth init --yes"
+        ) from None

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from sleuth.studio.cli.app import app
 from sleuth.studio.cli.commands.init import FILE, find_servers
+from sleuth.tools.errors import UsageError
 
 SEVERAL = [{"id": "text-embed"}, {"id": "small"}, {"id": "large"}]
 
@@ -48,6 +49,15 @@ async def test_init_writes_the_answers(
     assert done.exit_code == 0, done.output
     assert tomllib.loads(FILE.read_text()) == {"model_url": server.url, **expected}
     assert told in done.output
+
+
+async def test_init_without_a_terminal_names_the_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SLEUTH_MODEL_URL", f"http://127.0.0.1:{free_port()}/v1")
+    done = await asyncio.to_thread(CliRunner().invoke, app, ["init"], input="")
+    assert isinstance(done.exception, UsageError)
+    assert "sleuth init --yes" in str(done.exception)
+    assert not FILE.exists()
 
 
 async def test_server_that_does_not_answer_is_not_found() -> None:
