@@ -94,6 +94,5 @@ def _prompt(question: str, default: str, *, show_default: bool = True) -> str:
     except typer.Abort:
         if sys.stdin.isatty():  # Ctrl-C
             raise
-        raise UsageError(
-            "`sleuth init` asks questions, and its input has ended. Without a terminal: sleuth init --yes"
-        ) from None
+        typer.echo(err=True)
+        raise UsageError("The input ended before the last question. Without a terminal: sleuth init --yes") from None
