@@ -99,7 +99,7 @@ class Reading:
         else:
             same = (span.score for span in self.spans if is_same_answer(answer, span.text))
             share = (1 - self.yes - self.no) * sum(same)
-        return (self.answerable * min(1.0, share)) ** self.exponent
+        return float((self.answerable * min(1.0, share)) ** self.exponent)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
