@@ -40,7 +40,7 @@ SPAN_WORDS = 12
 """Answers up to this length are compared with what the checker reads; longer ones are checked as statements."""
 GOOD_SUPPORT = 0.75
 """2 % of the answers without their passage reach this support, 9 % of those to questions that differ in a detail, and
-27 % of right ones (`benchmarks.false_answers --half 1`)."""
+27 % of right ones, with the small checker (`benchmarks.false_answers --half 1`)."""
 MIN_SUPPORT = 0.2
 """An answer that the checker itself reads with less support is not used."""
 _UNFITTED = Threshold(value=0.0, by="not fitted for this model")

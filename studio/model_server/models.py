@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 from sleuth.tools.data_files import read_toml
 
 ModelName = Literal["tiny", "small", "medium"]
-InstallName = Literal["tiny", "small", "medium", "reader"]
+InstallName = Literal[ModelName, "reader"]
 
 
 class WeightsFile(BaseModel):

@@ -51,13 +51,14 @@ async def install(
     with activity("Checking what is installed") as report:
         if name == "reader":
             built = await install_reader(models, report)
-            done = f"Installed the large evidence checker in {built}." if built else "It is installed."
-            emit({"installed": ["reader"] if built else []}, as_json, f'{done} Next: sleuth ask "QUESTION"')
-            return
-        installed = await install_lock(report)
-        await ensure_weights(MODELS[name], models, report)
-    done = f"Installed {counted(len(installed), 'package')}." if installed else "Everything is installed."
-    emit({"installed": installed}, as_json, f"{done} Next: sleuth model serve")
+            installed, done = (["reader"], f"Installed it in {built}.") if built else ([], "It is installed.")
+            following = 'sleuth ask "QUESTION"'
+        else:
+            installed = await install_lock(report)
+            await ensure_weights(MODELS[name], models, report)
+            done = f"Installed {counted(len(installed), 'package')}." if installed else "Everything is installed."
+            following = "sleuth model serve"
+    emit({"installed": installed}, as_json, f"{done} Next: {following}")
 
 
 @model_app.command()
