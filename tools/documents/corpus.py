@@ -15,6 +15,7 @@ from sleuth.tools.documents.formats.content import clean_author, clean_date, cle
 from sleuth.tools.documents.loading import LoadedDocument, PassageSpan
 from sleuth.tools.documents.resource_limits import ordinary_size, printable
 from sleuth.tools.errors import DocumentError
+from sleuth.tools.text.encoded_data import without_encoded_data
 from sleuth.tools.text.normalization import normalize, title_from
 
 MAX_LINE_BYTES = 8 << 20
@@ -102,6 +103,7 @@ def _parse(raw: bytes) -> LoadedDocument:
         )
     if title is not None and not isinstance(title, str):
         raise ValueError('its "title" is not a string')
+    text = without_encoded_data(text)
     return LoadedDocument(
         id=identity,
         media_type="text/plain",

@@ -47,6 +47,7 @@ from sleuth.tools.documents.formats.word_format import read_docx
 from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, is_folder, ordinary_size, printable, within
 from sleuth.tools.documents.worker import Worker, WorkerError
 from sleuth.tools.errors import DocumentError
+from sleuth.tools.text.encoded_data import LEFT_OUT, without_encoded_data
 from sleuth.tools.text.normalization import encoding_doubt, normalize, title_from
 
 MIB = 1 << 20
@@ -188,7 +189,10 @@ def load(path: Path, member: str = "", *, loaders: Loaders = NO_LOADERS, bounds:
     try:
         media_type, content = _content(path, member, loaders, bounds.ocr_languages)
         as_read = repeat_headers if is_markdown(media_type) else str
-        text, marks = join_sections(replace(each, text=as_read(normalize(each.text))) for each in content.sections)
+        sections = [replace(each, text=without_encoded_data(normalize(each.text))) for each in content.sections]
+        if all(set(each.text.split()) <= {LEFT_OUT} for each in sections):
+            raise DocumentError("has encoded data or a minified script, and no text. Leave it out.")
+        text, marks = join_sections(replace(each, text=as_read(each.text)) for each in sections)
         if len(text) > bounds.characters:
             size = f"has {len(text):,} characters of text, and at most {bounds.characters:,} are read"
             raise DocumentError(f"{size}. Split it, or raise SLEUTH_FILE_CHARACTERS.")
