@@ -55,10 +55,15 @@ def decode(data: bytes, *, declared: str | None = None) -> str:
 
     Undecodable characters become U+FFFD. Raises DocumentError for binary data.
     """
+    return normalize(decode_exactly(data, declared=declared))
+
+
+def decode_exactly(data: bytes, *, declared: str | None = None) -> str:
+    """Return text as `decode` does, with the line ends and control characters of the file."""
     text = _decode(data, declared)[0].rstrip("\x1a")  # the end of a file in DOS
     if data.startswith(_BINARY_STARTS) or len(_CONTROLS.findall(text)) > MAX_CONTROL_SHARE * len(text):
         raise DocumentError("holds binary data under a text suffix. Give it the suffix of its real format.")
-    return normalize(text)
+    return text
 
 
 def without_bom(data: bytes) -> bytes:

@@ -89,8 +89,8 @@ _SUMMARISED = 6000
 
 def is_table(passage: Passage) -> bool:
     """Return whether a passage is of a page's table, or consists of rows of a table in Markdown."""
-    lines = passage.text.strip().splitlines()
-    return is_page_table(passage) or (bool(lines) and all(_TABLE_LINE.fullmatch(line) for line in lines))
+    lines = passage.text.strip().split("\n")
+    return is_page_table(passage) or all(_TABLE_LINE.fullmatch(line) for line in lines)
 
 
 async def collect(

@@ -46,6 +46,8 @@ test("a missing or empty quote is not found", () => {
 test("the location of a PDF names its pages", () => {
   expect(pagesOf("p. 12")).toEqual([12, 12]);
   expect(pagesOf("p. 3–4")).toEqual([3, 4]);
+  expect(pagesOf("p. 1, 5th page")).toEqual([5, 5]);
+  expect(pagesOf("p. A-2, iv–1, 4th–15th page")).toEqual([4, 15]);
   expect(pagesOf("slide 3")).toBeNull();
   expect(pagesOf("")).toBeNull();
 });

@@ -17,6 +17,12 @@ def test_a_question_alone_is_enough(tmp_path: Path) -> None:
     assert file.questions[0].hops is None
 
 
+def test_line_ends_within_a_question_do_not_split_its_line(tmp_path: Path) -> None:
+    (tmp_path / "q.jsonl").write_text('{"question": "Who\u2028sailed\x85first?"}\n', encoding="utf-8")
+    [file] = read_questions([tmp_path / "q.jsonl"])
+    assert [question.question for question in file.questions] == ["Who\u2028sailed\x85first?"]
+
+
 def test_everything_that_a_line_may_hold(tmp_path: Path) -> None:
     row = {
         "id": 7,

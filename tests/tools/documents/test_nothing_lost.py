@@ -1,9 +1,11 @@
 """The text of a file has everything that its reader sees: office files, mails, pages, tables and encodings."""
 
+import json
 import re
 from collections.abc import Callable
 from datetime import date, timedelta
 from email.message import EmailMessage
+from io import BytesIO
 from pathlib import Path
 
 import docx
@@ -17,15 +19,17 @@ from pptx import Presentation
 from pptx.chart.data import CategoryChartData, XyChartData
 from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Inches
+from pypdf import PdfReader, PdfWriter
 from reportlab.pdfgen.canvas import Canvas
 
-from sleuth.tools.documents.formats.book_formats import read_eml, read_epub, read_mbox
+from sleuth.tools.documents.formats.book_formats import read_eml, read_epub, read_mbox, read_notebook
 from sleuth.tools.documents.formats.content import Content, quote_location
 from sleuth.tools.documents.formats.office_formats import format_number, read_pptx, read_rtf, read_xlsx
 from sleuth.tools.documents.formats.pdf_format import read_pdf
 from sleuth.tools.documents.formats.plain_formats import read_html, read_table
 from sleuth.tools.documents.formats.word_format import read_docx
 from sleuth.tools.documents.loading import load
+from sleuth.tools.errors import DocumentError
 from sleuth.tools.text.normalization import encoding_doubt
 
 W = nsdecls("w")
@@ -375,8 +379,9 @@ def test_pieces_of_a_long_table_have_its_header(suffix: str, tmp_path: Path) -> 
     assert "After the table." in passages[-1] and sum("boat 79" in passage for passage in passages) == 1
 
 
-def test_long_table_in_code_stays_as_it_is(tmp_path: Path) -> None:
-    code = "```\n| a | b |\n| --- | --- |\n" + "| x | y |\n" * 200 + "```\n"
+@pytest.mark.parametrize(("before", "after"), [("```", "```"), ("````\n```\n```", "````"), ("~~~", "")])
+def test_long_table_in_code_stays_as_it_is(before: str, after: str, tmp_path: Path) -> None:
+    code = f"{before}\n| a | b |\n| --- | --- |\n" + "| x | y |\n" * 200 + after
     path = tmp_path / "code.md"
     path.write_text(code)
     assert load(path).text == code
@@ -387,6 +392,10 @@ def test_long_table_in_code_stays_as_it_is(tmp_path: Path) -> None:
     [
         ("sep=;\nboat;built\nHeron;1843\n", ["boat: Heron; built: 1843"]),
         ("SEP=|\r\nboat|built\r\nHeron|1843\r\n", ["boat: Heron; built: 1843"]),
+        *(
+            (f"{line}\nboat;built\nHeron;1843", ["boat: Heron; built: 1843"])
+            for line in ('"sep=;"', "Sep = ;", "sep=;;;")
+        ),
         ("Fees of 2024\n\nboat,fee\nHeron,2\n", ["Fees of 2024", "boat: Heron; fee: 2"]),
         ("Fees,,\nboat,fee,paid\nHeron,2,no\n", ["Fees", "boat: Heron; fee: 2; paid: no"]),
         ('"a, b, c";built\n"Quill, Rosa, and Ash";"1,5"\n', ["a, b, c: Quill, Rosa, and Ash; built: 1,5"]),
@@ -398,6 +407,21 @@ def test_table_has_its_delimiter_and_header(table: str, rows: list[str]) -> None
     assert read_table(table.encode()).sections[0].text.split("\n") == rows
 
 
+def test_title_of_a_notebook_is_a_heading_of_its_text() -> None:
+    code = {"cell_type": "code", "source": ["# load the data\n", "x = 1"], "outputs": []}
+    text = {"cell_type": "markdown", "source": "```\n# a comment\n```\n\n# Harbor dues"}
+    assert read_notebook(json.dumps({"cells": [code, text]}).encode()).title == "Harbor dues"
+    assert read_notebook(json.dumps({"cells": [code]}).encode()).title is None
+
+
+def test_notebook_of_the_third_format_is_read() -> None:
+    heading = {"cell_type": "heading", "level": 1, "source": ["Harbor dues"]}
+    code = {"cell_type": "code", "language": "python", "input": ["x = 1\n", "y = 2"], "outputs": []}
+    old = {"metadata": {"name": "dues"}, "nbformat": 3, "worksheets": [{"cells": [heading, code]}]}
+    content = read_notebook(json.dumps(old).encode())
+    assert (content.title, text_of(content)) == ("Harbor dues", "# Harbor dues\n\n```python\nx = 1\ny = 2\n```")
+
+
 def test_book_has_chapters_outside_its_folder_and_names_missing_ones() -> None:
     package = """<package xmlns="http://www.idpf.org/2007/opf"><manifest><item id="a" href="../text/one.xhtml#top"/>
     <item id="b" href="gone.xhtml"/></manifest><spine><itemref idref="a"/><itemref idref="b"/></spine></package>"""
@@ -406,6 +430,75 @@ def test_book_has_chapters_outside_its_folder_and_names_missing_ones() -> None:
     entries["text/one.xhtml"] = "<body><h1>One</h1><p>Ferries.</p><aside>A note.</aside><img alt='A map'/></body>"
     text = text_of(read_epub(zipped(entries)))
     assert all(part in text for part in ("Ferries.", "A note.", "A map", "missing: gone.xhtml"))
+
+
+TITLES = [("text/one.xhtml", "The ferry"), ("text/two.xhtml#dock", "The dock"), ("text/two.xhtml#pier", "The pier")]
+LINKS = "".join(f'<li><a href="{href}">{title}</a></li>' for href, title in TITLES)
+POINTS = "".join(
+    f'<navPoint><navLabel><text>{title}</text></navLabel><content src="{href}"/></navPoint>' for href, title in TITLES
+)
+CONTENTS = {
+    'href="nav.xhtml" properties="nav"': f'<body><nav epub:type="toc"><ol>{LINKS}</ol></nav></body>',
+    'href="toc.ncx" media-type="application/x-dtbncx+xml"': f"<ncx><docTitle/><navMap>{POINTS}</navMap></ncx>",
+}
+CHAPTERS = {
+    "one": "<p>I</p><p>It sails.</p>",
+    "more": "<p>It returns.</p>",
+    "two": "<p id='dock'>II</p><p>It is dry.</p><h4><a id='pier'></a>III</h4><p>It is long.</p>",
+}
+
+
+def made_book(contents: str, more: dict[str, str] | None = None) -> bytes:
+    items = f'<item id="nav" {contents}/>' + "".join(f'<item id="{id}" href="text/{id}.xhtml"/>' for id in CHAPTERS)
+    order = "".join(f'<itemref idref="{id}"/>' for id in CHAPTERS)
+    entries = {
+        "META-INF/container.xml": '<container><rootfiles><rootfile full-path="in/book.opf"/></rootfiles></container>',
+        "in/book.opf": f"""<package xmlns="http://www.idpf.org/2007/opf"><manifest>{items}</manifest>
+        <spine>{order}</spine></package>""",
+        f"in/{contents.split(chr(34))[1]}": CONTENTS[contents],
+    }
+    texts = {f"in/text/{id}.xhtml": f"<body>{text}</body>" for id, text in CHAPTERS.items()}
+    return zipped({**entries, **texts, **(more or {})})
+
+
+@pytest.mark.parametrize("contents", CONTENTS)
+def test_chapter_has_its_place_from_the_table_of_contents(contents: str) -> None:
+    sections = read_epub(made_book(contents)).sections
+    places = {each.text.split()[-1]: each.place.name for each in sections if each.place and each.text.strip()}
+    ferry = dict.fromkeys(["sails.", "returns."], "chapter “The ferry”")
+    assert places == {**ferry, "dry.": "chapter “The dock”", "long.": "chapter “The pier”"}
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "is_read"), [("http://www.idpf.org/2008/embedding", True), ("aes128-cbc", False)]
+)
+def test_protected_book_is_refused_by_its_cause(algorithm: str, is_read: bool) -> None:
+    encryption = (
+        f'<encryption><EncryptedData><enc:EncryptionMethod Algorithm="{algorithm}"/></EncryptedData></encryption>'
+    )
+    book = made_book(next(iter(CONTENTS)), {"META-INF/encryption.xml": encryption})
+    if is_read:
+        assert "It sails." in text_of(read_epub(book))
+    else:
+        with pytest.raises(DocumentError, match="protected against copying"):
+            read_epub(book)
+
+
+def test_printed_page_is_cited_with_the_page_of_the_file(tmp_path: Path) -> None:
+    def draw(canvas: Canvas) -> None:
+        for number in range(1, 7):
+            canvas.drawString(72, 700, f"Page {number} of the boats.")
+            canvas.showPage()
+
+    writer = PdfWriter(clone_from=PdfReader(BytesIO(drawn(draw))))
+    writer.set_page_label(0, 3, style="/r")
+    writer.set_page_label(4, 5, style="/D")
+    writer.write(tmp_path / "boats.pdf")
+    document = load(tmp_path / "boats.pdf")
+    (span,) = document.spans
+    at = [document.text.index(f"Page {number}") for number in (4, 5)]
+    assert span.location == "p. i–2, 1st–6th page"
+    assert [quote_location(span.places, each, each + 6) for each in at] == ["p. iv, 4th page", "p. 1, 5th page"]
 
 
 @pytest.mark.parametrize("declared", ["utf-8", "ascii", "nobody-knows"])

@@ -31,6 +31,11 @@ def title_and_text(content: Content) -> tuple[str | None, str]:
         ("## Only a second level", None),
         ("```sh\n# a comment\n```\n\n# Real", "Real"),
         ("#hashtag\ntext", None),
+        ("````md\n```sh\n# a comment\n```\n# another\n````\n\n# Real", "Real"),
+        ("~~~\n```\n# a comment\n~~~\n\n# Real", "Real"),
+        ("```\n# never closed", None),
+        ("<!--\n# hidden\n-->\n\n# Real", "Real"),
+        ("The mill\n========\n\n# Second", "The mill"),
     ],
 )
 def test_a_markdown_title_is_the_first_top_heading(text: str, title: str | None) -> None:
@@ -104,3 +109,10 @@ def test_quoted_cells_and_ragged_rows() -> None:
     assert title_and_text(read_table(b"name,built\n")) == (None, ""), "only a header"
     with pytest.raises(DocumentError, match="quotes"):
         read_table(b'name,note\nHeron,"' + b"endless words " * 20_000)
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\u2029", "\x0b", "\x0c", "\x85"])
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_line_ends_of_other_kinds_do_not_split_a_row(end: str, quote: str) -> None:
+    table = f"boat,built\n{quote}Grey{end}Heron{quote},1843\nAsh,1851\n"
+    assert title_and_text(read_table(table.encode()))[1] == "boat: Grey Heron; built: 1843\nboat: Ash; built: 1851"

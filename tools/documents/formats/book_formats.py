@@ -18,6 +18,7 @@ from sleuth.tools.documents.formats.plain_formats import (
     HIDDEN,
     MIN_KEPT_SHARE,
     decode_html,
+    first_heading,
     html_title,
     parse_html,
     whole_page,
@@ -26,10 +27,16 @@ from sleuth.tools.errors import DocumentError
 from sleuth.tools.text.normalization import decode, single_line, title_from, without_bom
 
 if TYPE_CHECKING:
+    from bs4 import BeautifulSoup
     from lxml.etree import _Element as Element
 
 _OPF = "{http://www.idpf.org/2007/opf}"
 _DUBLIN_CORE = "{http://purl.org/dc/elements/1.1/}"
+_ENCRYPTION = "META-INF/encryption.xml"
+_PROTECTED = re.compile(
+    r"EncryptionMethod[^>]*Algorithm=[\"'](?!http://(?:www\.idpf\.org/2008/embedding|ns\.adobe\.com/pdf/enc#RC))"
+)
+"""An encryption of anything but fonts."""
 HEADERS = ("From", "To", "Cc", "Date", "Subject")
 
 
@@ -43,6 +50,8 @@ def read_epub(data: bytes) -> Content:
         container = etree.fromstring(archive.read("META-INF/container.xml"), parser)
         (path, *_) = container.xpath("//*[local-name()='rootfile']/@full-path")
         package = etree.fromstring(archive.read(path), parser)
+        if _PROTECTED.search(archive.read(_ENCRYPTION).decode() if _ENCRYPTION in archive.namelist() else ""):
+            raise DocumentError("is protected against copying (DRM). Get it without, or leave it out.")
         chapters = list(_chapters(archive, PurePosixPath(path), package))
     title, date = (package.findtext(f".//{_DUBLIN_CORE}{name}") for name in ("title", "date"))
     authors, tags = ([each.text for each in package.iter(_DUBLIN_CORE + name)] for name in ("creator", "subject"))
@@ -50,20 +59,64 @@ def read_epub(data: bytes) -> Content:
 
 
 def _chapters(archive: ZipFile, package_path: PurePosixPath, package: "Element") -> Iterator[Section]:
-    files = {item.get("id"): item.get("href", "") for item in package.iter(f"{_OPF}item")}
-    names = set(archive.namelist())
+    """Yield the chapters; one that the table of contents alone names begins where that says."""
+    files = {item.get("id"): _name_in(package_path, item.get("href", "")) for item in package.iter(f"{_OPF}item")}
+    entries = _table_of_contents(archive, package_path, package)
+    names, title = set(archive.namelist()), ""
     for number, reference in enumerate(package.iter(f"{_OPF}itemref"), start=1):
-        href = files.get(reference.get("idref"), "")
-        name = normpath(str(package_path.parent / unquote(urldefrag(href).url))).lstrip("/")
-        if href and name in names:
+        name = files.get(reference.get("idref"), "")
+        if name in names:
             page = parse_html(decode_html(archive.read(name)))
             heading = page.find(["h1", "h2", "h3"])
-            title = title_from(heading.get_text(" ") if heading else None) or html_title(page)
-            yield Section(
-                whole_page(page, leave_out=HIDDEN), Place(f"chapter “{title}”") if title else Place("chapter", number)
+            titles = entries.get(name, {})
+            title = (
+                title_from(heading.get_text(" ") if heading else None) or titles.get("") or html_title(page) or title
             )
-        elif href:
-            yield Section(f"(The file of this chapter is missing: {href})", Place("chapter", number))
+            for at, text in _parts_at(page, list(titles)):
+                title = titles.get(at, title) if at else title
+                yield Section(text, Place(f"chapter “{title}”") if title else Place("chapter", number))
+        elif name:
+            yield Section(
+                f"(The file of this chapter is missing: {PurePosixPath(name).name})", Place("chapter", number)
+            )
+
+
+def _name_in(file: PurePosixPath, href: str) -> str:
+    """Return the name in the archive of the file to which a file refers."""
+    path = unquote(urldefrag(href).url)
+    return normpath(str(file.parent / path)).lstrip("/") if path else ""
+
+
+def _table_of_contents(archive: ZipFile, package_path: PurePosixPath, package: "Element") -> dict[str, dict[str, str]]:
+    """Return the titles of chapters by file and, within it, by the id of the element at which they begin."""
+    found: dict[str, dict[str, str]] = {}
+    for item in package.iter(f"{_OPF}item"):
+        name = _name_in(package_path, item.get("href", ""))
+        is_toc = "nav" in item.get("properties", "").split() or item.get("media-type") == "application/x-dtbncx+xml"
+        if not is_toc or name not in archive.namelist() or found:
+            continue
+        page = parse_html(decode_html(archive.read(name)))
+        links = [(link["href"], link) for nav in page("nav")[:1] for link in nav("a", href=True)]
+        links += [
+            (each.content["src"], each.find("text")) for each in page("navpoint") if each.content and each.find("text")
+        ]
+        for href, label in links:
+            if title := title_from(label.get_text(" ")):
+                titles = found.setdefault(_name_in(PurePosixPath(name), href), {})
+                titles.setdefault(urldefrag(href).fragment, title)
+    return found
+
+
+def _parts_at(page: "BeautifulSoup", ids: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield the texts of a page that begin at the elements with these ids, after that before the first one."""
+    for number, id_ in enumerate(ids):
+        if target := page.find(attrs={"id": id_}) or page.find("a", attrs={"name": id_}) if id_ else None:
+            (target.find_parent(["h1", "h2", "h3", "h4", "h5", "h6", "p"]) or target).insert_before(
+                f"\ue000{number}\ue001"
+            )
+    before, *parts = re.split("\ue000(\\d+)\ue001", whole_page(page, leave_out=HIDDEN))
+    yield "", before
+    yield from ((ids[int(number)], text) for number, text in zip(parts[::2], parts[1::2], strict=True))
 
 
 @damage_as("is not a mail, or is damaged. Leave it out.")
@@ -165,15 +218,21 @@ def _mail_content(about: dict[str, str], sections: list[Section], tags: str = ""
 def read_notebook(data: bytes) -> Content:
     """Return the cells of a Jupyter notebook: text as Markdown, code in fences; outputs are left out."""
     notebook = json.loads(decode(data))
-    language = notebook.get("metadata", {}).get("kernelspec", {}).get("language", "")
-    sections = [
-        Section(_cell(cell, language), Place("cell", number)) for number, cell in enumerate(notebook["cells"], start=1)
-    ]
-    first = next((line for section in sections for line in section.text.split("\n") if line.startswith("# ")), "")
-    return Content(title_from(first[2:]), sections)
+    about = notebook.get("metadata", {})
+    language = about.get("kernelspec", {}).get("language", "")
+    sheets = [notebook] if "cells" in notebook else notebook["worksheets"]  # until nbformat 3
+    cells = [cell for sheet in sheets for cell in sheet["cells"]]
+    sections = [Section(_cell(cell, language), Place("cell", number)) for number, cell in enumerate(cells, start=1)]
+    texts = (section.text for section, cell in zip(sections, cells, strict=True) if cell["cell_type"] != "code")
+    title = next(filter(None, map(first_heading, texts)), about.get("title") or about.get("name"))
+    return Content(title_from(title), sections)
 
 
 def _cell(cell: dict[str, Any], language: str) -> str:
-    source = cell["source"]
+    """Return a cell; in nbformat 3, code is its input, and headings are cells of their own."""
+    source = cell["source"] if "source" in cell else cell["input"]
     text = source if isinstance(source, str) else "".join(source)
-    return f"```{language}\n{text}\n```" if cell["cell_type"] == "code" and text.strip() else text
+    if cell["cell_type"] == "code" and text.strip():
+        fence = max(["```", *(f"{run}`" for run in re.findall("`{3,}", text))], key=len)
+        return f"{fence}{language or cell.get('language', '')}\n{text}\n{fence}"
+    return f"{'#' * cell.get('level', 1)} {single_line(text)}" if cell["cell_type"] == "heading" else text

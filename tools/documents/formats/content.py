@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from datetime import date, datetime
 from email.utils import parsedate_to_datetime
 from itertools import accumulate, pairwise
@@ -18,12 +18,15 @@ from sleuth.tools.types import Hit
 class Place:
     """A place in a file: a chapter by its name, or pages, slides or rows by their first and last numbers.
 
-    `Place("p.", 3)` is page 3, `Place("Prices, rows", 2, 11)` rows of a sheet, `Place("The mill")` a chapter.
+    `Place("p.", 3)` is page 3, `Place("Prices, rows", 2, 11)` rows of a sheet, `Place("The mill")` a chapter. A label
+    is shown for the first number: `Place("p.", 5, label="1")` is the fifth page, on which 1 is printed, and
+    `Place("", 5, label="0:01:30")` the time of the fifth subtitle.
     """
 
     name: str
     first: int = 0
     last: int = 0
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +105,12 @@ def places_within(marks: Marks, start: int, end: int) -> str:
     within = [place for at, place in marks if at <= start][-1:]
     after = [(at - start, place) for at, place in marks if start < at < end]
     places = [*((0, place) for place in within), *after]
-    return json.dumps([[at, place.name, place.first, place.last] for at, place in places]) if len(places) > 1 else ""
+    return json.dumps([[at, *astuple(place)] for at, place in places]) if len(places) > 1 else ""
 
 
 def quote_location(places: str, start: int, end: int) -> str:
     """Return the place of the characters from `start` to `end` of a passage with the given places."""
-    return location(tuple((at, Place(name, first, last)) for at, name, first, last in json.loads(places)), start, end)
+    return location(tuple((at, Place(*place)) for at, *place in json.loads(places)), start, end)
 
 
 def at_words(hit: Hit, words: str) -> Hit:
@@ -130,17 +133,29 @@ def location(marks: Marks, start: int, end: int) -> str:
         return ""
     first, last = places[0], places[-1]
     if first.name == last.name:
-        return _label(Place(first.name, first.first, last.last or last.first))
-    return f"{_label(first)} – {_label(last)}"
+        return _shown(first, last)
+    return f"{_shown(first, first)} – {_shown(last, last)}"
 
 
-def _label(place: Place) -> str:
-    if not place.first:
-        return place.name
-    last = place.last or place.first
-    if last == place.first and place.name.endswith(", rows"):
-        return f"{place.name.removesuffix('s')} {last}"
-    return f"{place.name} {place.first}" if last == place.first else f"{place.name} {place.first}–{last}"
+def _shown(first: Place, last: Place) -> str:
+    """Return the text of a range of places of the same name."""
+    numbers = first.first, last.last or last.first
+    if not first.first:
+        return first.name
+    if first.label or last.label:
+        labels = _range(first.label or f"{first.first}", last.label or f"{last.first}")
+        return f"{first.name} {labels}, {_range(*map(_ordinal, numbers))} page" if first.name else labels
+    is_one_row = numbers[0] == numbers[1] and first.name.endswith(", rows")
+    return f"{first.name.removesuffix('s') if is_one_row else first.name} {_range(*map(str, numbers))}"
+
+
+def _range(first: str, last: str) -> str:
+    return first if first == last else f"{first}–{last}"
+
+
+def _ordinal(number: int) -> str:
+    endings = {1: "st", 2: "nd", 3: "rd"}
+    return f"{number}{'th' if 10 < number % 100 < 14 else endings.get(number % 10, 'th')}"
 
 
 _WORD = re.compile(r"\w+")

@@ -15,7 +15,7 @@ from sleuth.tools.optional_imports import DISTRIBUTION, extra
 from sleuth.tools.text.normalization import normalize, title_from, unwrap_lines
 
 if TYPE_CHECKING:
-    from pypdf import PageObject
+    from pypdf import PageObject, PdfReader
     from pypdfium2 import PdfPage
 
 DPI = 200
@@ -56,9 +56,19 @@ def read_pdf(data: bytes, ocr_languages: str = "eng") -> Content:
     first = next((text for text in texts if text), None)
     if first is None:
         raise DocumentError(f"has no text in it, and is perhaps a scan: {note or 'its pages are empty.'}")
-    pages = [Section(text, Place("p.", number)) for number, text in enumerate(texts, start=1)]
+    pages = [Section(text, place) for text, place in zip(texts, _places(reader), strict=True)]
     title = title if title and not _NO_TITLE.match(title) else title_from(first.partition("\n")[0])
     return Content(title, pages, *properties, note)
+
+
+def _places(reader: "PdfReader") -> list[Place]:
+    """Return the places of the pages, with the printed number of a page where that is another one."""
+    try:
+        labels = {number: title_from(normalize(label)) for number, label in enumerate(reader.page_labels, start=1)}
+    except Exception:  # noqa: BLE001 - pypdf raises many errors for damaged labels
+        labels = {}
+    others = {number: label for number, label in labels.items() if label and label != f"{number}"}
+    return [Place("p.", number, label=others.get(number, "")) for number in range(1, len(reader.pages) + 1)]
 
 
 def _is_drawn(page: "PageObject") -> bool:

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import date
 from io import StringIO
+from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.documents.formats.content import Content, Section
 from sleuth.tools.documents.formats.tables import MOST_TITLES, markdown_tables, row_line, titles_above
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.text.normalization import decode, single_line, title_from
+from sleuth.tools.text.normalization import decode, decode_exactly, single_line, title_from
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup
@@ -22,15 +23,16 @@ MIN_KEPT_SHARE = 0.6
 """A page of which the article finder keeps less is converted as a whole."""
 
 _DELIMITERS = ",;\t|"
+_STATED_DELIMITER = re.compile(r"\"?sep ?= ?([^\w\s\"]|\t)\"?[,;\t|\s]*", re.IGNORECASE)
+"""The first line of a table for Excel, as Excel and other programs write it."""
 SAMPLE_ROWS = 100
 """Rows that show the delimiter of a table."""
-_FENCED = re.compile(r"^ {0,3}(```|~~~).*?^ {0,3}\1", re.MULTILINE | re.DOTALL)
+TITLE_CHARS = 100_000
+"""Characters of a Markdown file that are searched for its first heading."""
 _XML_DECLARATION = re.compile(r"^\s*<\?xml[^>]*>")
-_TOP_HEADING = re.compile(r"^# +(\S.*)$", re.MULTILINE)
 UNDERLINED = re.compile(r"^(\S.*)\n([=\-~^*#\"'+.:_`])\2{2,}[ \t]*$", re.MULTILINE)
 ASCIIDOC_TITLE = re.compile(r"^= +(\S.*)$", re.MULTILINE)
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.{,65536}?)\n(?:---|\.\.\.)[ \t]*(?:\n|$)", re.DOTALL)
-_CLOSING_MARKS = re.compile(r"(?<=[ \t])#+$")
 _EMPTY_LINES = re.compile(r"(?<![ \t])[ \t]*\n[ \t]*(?:\n\s*)?\n")
 HIDDEN = ("script", "style", "template", "noscript", "svg", "head", "nav")
 _NOT_CONTENT = (*HIDDEN, "header", "footer", "aside", "form")
@@ -43,19 +45,26 @@ def read_plain(data: bytes) -> Content:
 
 
 def read_markdown(data: bytes) -> Content:
-    """Return a Markdown file without its front matter; its title is that of the front matter, or the first heading of
-    the first level outside code.
-    """
+    """Return a Markdown file without its front matter; its title is that of the front matter, or its first heading."""
     about, text = _front_matter(decode(data))
-    heading = _TOP_HEADING.search(_FENCED.sub("", text))
-    title = about.get("title") or (heading and _CLOSING_MARKS.sub("", heading[1].rstrip()))
     return Content(
-        title_from(str(title or "")),
+        title_from(str(about.get("title") or first_heading(text))),
         [Section(text)],
         author=about.get("author") or about.get("authors"),
         date=about.get("date"),
         tags=about.get("tags") or about.get("keywords"),
     )
+
+
+def first_heading(markdown: str) -> str:
+    """Return the first heading of the first level outside code; empty if there is none."""
+    from markdown_it import MarkdownIt
+
+    tokens = MarkdownIt().disable("inline").parse(markdown[:TITLE_CHARS])
+    headings = (
+        inner.content for token, inner in pairwise(tokens) if token.type == "heading_open" and token.tag == "h1"
+    )
+    return next(headings, "")
 
 
 def _front_matter(text: str) -> tuple[dict[str, Any], str]:
@@ -189,8 +198,8 @@ def whole_page(soup: "BeautifulSoup", *, leave_out: Sequence[str] = _NOT_CONTENT
 
 def read_table(data: bytes) -> Content:
     """Return one line per row, "column: value; column: value", so that a row can be found and read by itself."""
-    lines = decode(data).splitlines(keepends=True)
-    stated = re.fullmatch(r"sep=(.)\s*", lines[0], re.IGNORECASE) if lines else None
+    lines = list(StringIO(decode_exactly(data).replace("\x00", ""), newline=""))
+    stated = _STATED_DELIMITER.fullmatch(lines[0]) if lines else None
     delimiter = stated[1] if stated else _delimiter(lines)
     try:
         rows = csv.reader(lines[1:] if stated else lines, delimiter=delimiter)

@@ -15,7 +15,7 @@ Numbered = tuple[int, Sequence[str]]
 """A row with its number."""
 
 _MARKDOWN_TABLE = re.compile(
-    r"^ {0,3}(?P<fence>```|~~~).*?^ {0,3}(?P=fence)"  # code, which stays as it is
+    r"^ {0,3}(?P<fence>`{3,}(?=[^`\n]*$)|~{3,}).*?(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z)"  # code, which stays as it is
     r"|^ {0,3}\|?[^\n|]+\|[^\n]*\n {0,3}\|?(?: *:?-+:? *\|)+(?: *:?-+:?)?[ \t]*(?:\n(?=[^\n]*\|)[^\n]+)+",
     re.MULTILINE | re.DOTALL,
 )

@@ -7,9 +7,12 @@ export interface Piece {
   end: number;
 }
 
-/** The first and last page of a citation's location, as in "p. 12" or "p. 3–4"; null if it names no page. */
+/**
+ * The first and last page of a citation's location, as in "p. 12", "p. 3–4" or, with printed numbers before those of the
+ * file, "p. iv–1, 4th–5th page"; null if it names no page.
+ */
 export function pagesOf(location: string): [number, number] | null {
-  const found = /^p\. (\d+)(?:–(\d+))?$/.exec(location);
+  const found = /^p\. (?:.*, (?=.* page$))?(\d+)[a-z]*(?:–(\d+)[a-z]*)?(?: page)?$/.exec(location);
   return found ? [Number(found[1]), Number(found[2] ?? found[1])] : null;
 }
 
