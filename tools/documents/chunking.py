@@ -20,11 +20,13 @@ _PLAIN_TYPES = frozenset(
     {
         "text/plain",
         "text/x-source",
-        "text/x-rst",
-        "text/asciidoc",
         "application/pdf",
         "application/rtf",
         "message/rfc822",
+        "application/json",
+        "application/jsonl",
+        "application/x-subrip",
+        "text/vtt",
     }
 )
 _HEADING = r"(?:#{1,6} [^\n]*|[^\W_][^\n|]{0,78}[^\s.!?:;,|\"”’)])"

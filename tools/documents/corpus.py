@@ -8,7 +8,8 @@ import json
 import math
 import zlib
 from collections.abc import Iterator
-from itertools import count
+from contextlib import suppress
+from itertools import count, islice
 from pathlib import Path
 
 from sleuth.tools.documents.formats.content import clean_author, clean_date, clean_tags
@@ -22,13 +23,29 @@ MAX_LINE_BYTES = 8 << 20
 MAX_PASSAGE_CHARS = 100_000
 """A passage is shown to a model whole; a book is a document, which is cut into passages."""
 MAX_ID_CHARS = 512
+_FIRST_LINES = 20
+"""Lines that show whether a file is a corpus."""
 _MOST_UNPACKED = 100
 """Times its size to which a gzipped corpus may unpack, beyond the first line's bytes; texts reach ten."""
 
 
 def is_corpus(path: Path) -> bool:
-    """Return whether the name is that of a corpus: .jsonl or .jsonl.gz."""
-    return path.name.lower().endswith((".jsonl", ".jsonl.gz"))
+    """Return whether the name is that of a corpus: .jsonl or .jsonl.gz. A file of other JSON Lines is none."""
+    name = path.name.lower()
+    return name.endswith(".jsonl.gz") or (name.endswith(".jsonl") and not _has_other_lines(path))
+
+
+def _has_other_lines(path: Path) -> bool:
+    """Return whether no line at the beginning of a file is of a corpus, and one is another JSON object."""
+    values = []
+    with suppress(OSError, DocumentError):
+        ordinary_size(path)
+        with path.open("rb") as file:
+            for raw in islice(iter(lambda: file.readline(MAX_LINE_BYTES), b""), _FIRST_LINES):
+                with suppress(ValueError, RecursionError):
+                    values.append(json.loads(raw.decode("utf-8-sig")))
+    objects = [value for value in values if isinstance(value, dict)]
+    return bool(objects) and not any({"id", "text"} <= value.keys() for value in objects)
 
 
 def read_corpus(path: Path) -> Iterator[LoadedDocument | DocumentError]:

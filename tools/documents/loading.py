@@ -4,10 +4,9 @@ All functions and methods block: call them in a thread.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -18,10 +17,19 @@ from pydantic import TypeAdapter
 from sleuth.tools.documents.chunking import is_markdown, split
 from sleuth.tools.documents.community_loaders import read_with
 from sleuth.tools.documents.formats.archives import ZIP, members_of, read_member
-from sleuth.tools.documents.formats.book_formats import read_eml, read_epub, read_mbox, read_msg, read_notebook
+from sleuth.tools.documents.formats.book_formats import (
+    ReadAttachment,
+    read_eml,
+    read_epub,
+    read_mbox,
+    read_msg,
+    read_notebook,
+)
+from sleuth.tools.documents.formats.calendar_formats import read_calendar, read_contacts
 from sleuth.tools.documents.formats.content import (
     Content,
     Marks,
+    Section,
     clean_author,
     clean_date,
     clean_tags,
@@ -31,15 +39,16 @@ from sleuth.tools.documents.formats.content import (
     places_within,
     row_marks,
 )
+from sleuth.tools.documents.formats.data_formats import read_json, read_json_lines, read_subtitles, read_xml
 from sleuth.tools.documents.formats.office_formats import read_odf, read_pptx, read_rtf, read_xlsx
+from sleuth.tools.documents.formats.old_office_formats import read_doc, read_ppt, read_xls
 from sleuth.tools.documents.formats.pdf_format import read_pdf
 from sleuth.tools.documents.formats.plain_formats import (
-    ASCIIDOC_TITLE,
-    UNDERLINED,
-    read_headed,
+    read_asciidoc,
     read_html,
     read_markdown,
     read_plain,
+    read_rst,
     read_table,
 )
 from sleuth.tools.documents.formats.tables import repeat_headers
@@ -71,9 +80,9 @@ FORMATS: dict[str, tuple[str, Read]] = {
     ".txt": ("text/plain", read_plain),
     ".md": ("text/markdown", read_markdown),
     ".markdown": ("text/markdown", read_markdown),
-    ".rst": ("text/x-rst", partial(read_headed, UNDERLINED)),
-    ".adoc": ("text/asciidoc", partial(read_headed, ASCIIDOC_TITLE)),
-    ".asciidoc": ("text/asciidoc", partial(read_headed, ASCIIDOC_TITLE)),
+    ".rst": ("text/x-rst", read_rst),
+    ".adoc": ("text/asciidoc", read_asciidoc),
+    ".asciidoc": ("text/asciidoc", read_asciidoc),
     ".html": ("text/html", read_html),
     ".htm": ("text/html", read_html),
     ".xhtml": ("text/html", read_html),
@@ -92,7 +101,30 @@ FORMATS: dict[str, tuple[str, Read]] = {
     ".ipynb": ("application/x-ipynb+json", read_notebook),
     ".csv": ("text/csv", read_table),
     ".tsv": ("text/tab-separated-values", read_table),
+    ".doc": ("application/msword", read_doc),
+    ".ppt": ("application/vnd.ms-powerpoint", read_ppt),
+    ".xls": ("application/vnd.ms-excel", read_xls),
+    ".xlsb": ("application/vnd.ms-excel", read_xls),
+    ".json": ("application/json", read_json),
+    ".jsonl": ("application/jsonl", read_json_lines),
+    ".ndjson": ("application/jsonl", read_json_lines),
+    ".xml": ("application/xml", read_xml),
+    ".rss": ("application/xml", read_xml),
+    ".atom": ("application/xml", read_xml),
+    ".srt": ("application/x-subrip", read_subtitles),
+    ".vtt": ("text/vtt", read_subtitles),
+    ".ics": ("text/calendar", read_calendar),
+    ".vcf": ("text/vcard", read_contacts),
 }
+_KIN = {
+    ".docx": ".docm .dotx .dotm",
+    ".pptx": ".pptm .ppsx .ppsm .potx .potm",
+    ".xlsx": ".xlsm .xltx .xltm",
+    ".odt": ".ott",
+    ".odp": ".otp",
+    ".ods": ".ots",
+}
+FORMATS |= {kin: FORMATS[suffix] for suffix, names in _KIN.items() for kin in names.split()}
 """The media type of files with a suffix or without one, and their reader."""
 _CODE = """
 bash c cc clj cpp cs css cxx dart ex exs erl fs go h hh hpp hs java jl js jsx kt less lisp lua m ml nim org php pl pm
@@ -101,8 +133,15 @@ ps1 py pyi r rb rs scala scss sh sql svelte swift tex ts tsx vb vue zig zsh
 SOURCE_CODE = frozenset(f".{name}" for name in _CODE.split())
 """Suffixes of files that are read as plain text."""
 FORMATS |= dict.fromkeys(sorted(SOURCE_CODE), ("text/x-source", read_plain))
-_PLAIN = frozenset({"", ".txt", ".md", ".markdown", ".rst", ".adoc", ".asciidoc", ".csv", ".tsv"}) | SOURCE_CODE
+_PLAIN = SOURCE_CODE | {"", ".txt", ".md", ".markdown", ".rst", ".adoc", ".asciidoc", ".csv", ".tsv"}
+_PLAIN |= {".json", ".jsonl", ".ndjson", ".srt", ".vtt", ".ics", ".vcf"}
 """Suffixes of files that are read without a parser of any size."""
+
+
+_MAILS: Mapping[Read, Callable[[bytes, ReadAttachment], Content]] = {
+    reader: reader for reader in (read_eml, read_mbox, read_msg)
+}
+_POINTER = re.compile(rb"(version https://git-lfs\.github\.com/spec/)|/annex/objects/")
 
 
 class PassageSpan(NamedTuple):
@@ -236,12 +275,29 @@ def _content(path: Path, member: str, loaders: Loaders, ocr_languages: str) -> t
     data = read_original(path, member)  # also for a loader class: its own errors for an unreadable file are poor
     if suffix in loaders:
         return "text/plain", _read_with(loaders[suffix], path, member, data)
-    media_type, reader = FORMATS[suffix]
-    content = read_pdf(data, ocr_languages) if reader is read_pdf else reader(data)
+    media_type, content = _read(suffix, data, ocr_languages)
     if not any(section.text.strip() for section in content.sections):
         raise DocumentError(_reason_for_no_text(media_type, data))
-    doubt = encoding_doubt(data) if media_type.startswith("text/") and reader is not read_html else ""
+    doubt = encoding_doubt(data) if media_type.startswith("text/") and media_type != "text/html" else ""
     return media_type, replace(content, note=content.note or doubt)
+
+
+def _read(suffix: str, data: bytes, ocr_languages: str) -> tuple[str, Content]:
+    """Return the media type and the content of a file, with that of the attachments of a mail."""
+
+    def attachment(name: str, data: bytes) -> Sequence[Section]:
+        inner = PurePath(name).suffix.lower()
+        return _read(inner, data, ocr_languages)[1].sections if inner in FORMATS and inner else ()
+
+    if found := _POINTER.match(data):
+        tool, command = ("Git LFS", "git lfs pull") if found[1] else ("git-annex", "git annex get")
+        raise DocumentError(f"is a pointer of {tool}: its content is not on this computer. Get it with `{command}`.")
+    media_type, reader = FORMATS[suffix]
+    if reader is read_pdf:
+        return media_type, read_pdf(data, ocr_languages)
+    if reader in _MAILS:
+        return media_type, _MAILS[reader](data, attachment)
+    return media_type, reader(data)
 
 
 def _reason_for_no_text(media_type: str, data: bytes) -> str:

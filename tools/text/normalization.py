@@ -67,9 +67,9 @@ def decode_exactly(data: bytes, *, declared: str | None = None) -> str:
 
 
 def without_bom(data: bytes) -> bytes:
-    """Return text with a byte order mark as UTF-8 without it; other bytes unchanged."""
-    is_marked = any(data.startswith(mark) for mark, _ in _BOMS)
-    return _decode(data, None)[0].encode("utf-8", "surrogatepass") if is_marked else data
+    """Return text with a byte order mark, or in UTF-16, as UTF-8 without a mark; other bytes unchanged."""
+    is_wide = any(data.startswith(mark) for mark, _ in _BOMS) or _unmarked_utf16(data) is not None
+    return _decode(data, None)[0].encode("utf-8", "surrogatepass") if is_wide else data
 
 
 def encoding_doubt(data: bytes) -> str:

@@ -151,7 +151,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "half.docx": (word(fill)[:-900], "damaged"),
     "no types.docx": (zipped({"[Content_Types].xml": b"<"}), "damaged"),
     "bomb.docx": (bomb(), "unpacks to"),
-    "old format.docx": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 1000, "is encrypted"),
+    "old format.docx": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 1000, "is in a format of Office before 2007"),
     "encrypted.docx": (locked(), "is encrypted"),
     "broken.pptx": (b"PK\x03\x04", "is not a PowerPoint file"),
     "no slides.pptx": (zipped({"a.txt": "a"}), "is not a PowerPoint file"),

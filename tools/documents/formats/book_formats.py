@@ -2,10 +2,13 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from email import message_from_bytes, policy
 from email.message import EmailMessage, MIMEPart
 from io import BytesIO
+from mimetypes import guess_extension
 from pathlib import PurePosixPath
 from posixpath import normpath
 from typing import TYPE_CHECKING, Any
@@ -13,6 +16,7 @@ from urllib.parse import unquote, urldefrag
 from zipfile import ZipFile
 
 from sleuth.tools.documents.formats.archives import open_zip
+from sleuth.tools.documents.formats.calendar_formats import read_calendar
 from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as
 from sleuth.tools.documents.formats.plain_formats import (
     HIDDEN,
@@ -119,53 +123,91 @@ def _parts_at(page: "BeautifulSoup", ids: list[str]) -> Iterator[tuple[str, str]
     yield from ((ids[int(number)], text) for number, text in zip(parts[::2], parts[1::2], strict=True))
 
 
+ReadAttachment = Callable[[str, bytes], Sequence[Section]]
+"""A reader of a file by its name, empty for one of a type that is not read. It raises DocumentError."""
+
+
+def _leave_out(_name: str, _data: bytes) -> Sequence[Section]:
+    return ()
+
+
 @damage_as("is not a mail, or is damaged. Leave it out.")
-def read_eml(data: bytes) -> Content:
-    """Return the headers and the text of a mail and of the mails in it; attachments are named, not read."""
+def read_eml(data: bytes, read_attachment: ReadAttachment = _leave_out) -> Content:
+    """Return the headers and the text of a mail, of the mails in it and of its attachments."""
     mail = message_from_bytes(without_bom(data), policy=policy.default)
     about = _headers(mail)
     if not about:
         raise DocumentError("is not a mail: it has no sender, date or subject. Leave it out.")
-    return _mail_content(about, list(_mail_sections(mail)), str(mail["Keywords"] or ""))
+    unread: list[str] = []
+    sections = list(_mail_sections(mail, read_attachment, unread))
+    return _mail_content(about, sections, unread, str(mail["Keywords"] or ""))
 
 
-def read_mbox(data: bytes) -> Content:
+def read_mbox(data: bytes, read_attachment: ReadAttachment = _leave_out) -> Content:
     """Return the mails of a mailbox, each as `read_eml` returns it."""
     mails = re.split(rb"(?:\A|\r?\n\r?\n)From [^\r\n]*\r?\n", without_bom(data))
     contents, unread = list[Content](), 0
     for mail in filter(bytes.strip, mails):
         try:
-            contents.append(read_eml(re.sub(rb"(?m)^>(>*From )", rb"\1", mail)))
+            contents.append(read_eml(re.sub(rb"(?m)^>(>*From )", rb"\1", mail), read_attachment))
         except DocumentError:
             unread += 1
     if not contents:
         raise DocumentError("is not a mailbox in the mbox format. Leave it out.")
-    note = f"mails that cannot be read: {unread}" * (unread > 0)
-    return Content(None, [section for content in contents for section in content.sections], note=note)
+    notes = [f"mails that cannot be read: {unread}"] * (unread > 0) + [each.note for each in contents if each.note]
+    return Content(None, [section for content in contents for section in content.sections], note="; ".join(notes[:9]))
 
 
 def _headers(mail: MIMEPart) -> dict[str, str]:
     return {name: single_line(str(mail[name])) for name in HEADERS if mail[name]}
 
 
-def _mail_sections(mail: MIMEPart) -> Iterator[Section]:
-    """Yield a mail, and the mails that it forwards."""
+def _mail_sections(mail: MIMEPart, read_attachment: ReadAttachment, unread: list[str]) -> Iterator[Section]:
+    """Yield a mail, its attachments and the mails that it forwards; add the attachments that cannot be read."""
     parts = list(_parts(mail))
     texts = [_text(part) for part in parts if _is_shown(part)]
-    attached = [part.get_filename() or "without a name" for part in parts if not _is_shown(part)]
+    attached = [(_file_name(part), _payload(part)) for part in parts if not _is_shown(part)]
     forwarded = [mail for part in parts if part.get_content_type() == "message/rfc822" for mail in part.iter_parts()]
-    yield from _mail(_headers(mail), "\n\n".join(filter(str.strip, texts)), attached)
+    yield from _mail(_headers(mail), "\n\n".join(filter(str.strip, texts)), [name for name, _ in attached])
+    yield from _attachments(attached, read_attachment, unread)
     for inner in forwarded:
-        yield from _mail_sections(inner)
+        yield from _mail_sections(inner, read_attachment, unread)
+
+
+def _attachments(
+    files: Sequence[tuple[str, bytes]], read_attachment: ReadAttachment, unread: list[str]
+) -> Iterator[Section]:
+    """Yield the texts of files, whose places begin with their names."""
+    for name, data in files:
+        before = Place(f"attachment {name}")
+        try:
+            for section in read_attachment(name, data) if data else ():
+                place = section.place
+                inner = replace(place, name=f"{before.name}, {place.name}".rstrip(", ")) if place else before
+                yield Section(section.text, inner)
+        except DocumentError as error:
+            unread.append(f"{name} {error}")
+
+
+def _file_name(part: MIMEPart) -> str:
+    return part.get_filename() or f"without a name{guess_extension(part.get_content_type()) or ''}"
+
+
+def _payload(part: MIMEPart) -> bytes:
+    data = part.get_payload(decode=True)
+    return data if isinstance(data, bytes) else b""
 
 
 def _parts(part: MIMEPart) -> Iterator[MIMEPart]:
-    """Yield the parts that a mail program shows or lists, of alternatives the best one."""
+    """Yield the parts that a mail program shows or lists, of alternatives the best one and the appointment."""
     if part.get_content_type() == "multipart/alternative":
-        yield from _best_alternative(list(part.iter_parts()) or [EmailMessage()])
+        inner = list(part.iter_parts()) or [EmailMessage()]
+        appointments = [each for each in inner if each.get_content_type() == "text/calendar"]
+        yield from _best_alternative([each for each in inner if each not in appointments] or appointments[:1])
+        yield from appointments if len(inner) > len(appointments) else ()
     elif part.get_content_maintype() == "multipart":
-        for inner in part.iter_parts():
-            yield from _parts(inner)
+        for inner_part in part.iter_parts():
+            yield from _parts(inner_part)
     else:
         yield part
 
@@ -179,18 +221,21 @@ def _best_alternative(parts: list[MIMEPart]) -> list[MIMEPart]:
 
 
 def _is_shown(part: MIMEPart) -> bool:
-    return part.get_content_type() in ("text/plain", "text/html") and not part.is_attachment()
+    return part.get_content_type() in ("text/plain", "text/html", "text/calendar") and not part.is_attachment()
 
 
 def _text(part: MIMEPart) -> str:
-    data = part.get_payload(decode=True)
-    text = decode(data, declared=part.get_content_charset()) if isinstance(data, bytes) else ""
+    data, charset = _payload(part), part.get_content_charset()
+    if part.get_content_subtype() == "calendar":
+        with suppress(DocumentError):  # a part without an appointment
+            return "\n\n".join(section.text for section in read_calendar(data, charset=charset).sections)
+    text = decode(data, declared=charset)
     return whole_page(parse_html(text), leave_out=HIDDEN) if part.get_content_subtype() == "html" else text
 
 
 @damage_as("is not an Outlook mail, or is damaged. Save it as .eml.")
-def read_msg(data: bytes) -> Content:
-    """Return the headers and the text of an Outlook mail; attachments are named, not read."""
+def read_msg(data: bytes, read_attachment: ReadAttachment = _leave_out) -> Content:
+    """Return the headers and the text of an Outlook mail and of its attachments."""
     from oxmsg import Message
 
     mail: Any = Message.load(BytesIO(data))
@@ -198,9 +243,11 @@ def read_msg(data: bytes) -> Content:
     date = mail.sent_date.isoformat(" ", "minutes") if mail.sent_date else ""
     found = {"From": mail.sender, "To": to, "Date": date, "Subject": mail.subject}
     text = mail.body or (whole_page(parse_html(mail.html_body), leave_out=HIDDEN) if mail.html_body else "")
-    attached = [each.file_name or "without a name" for each in mail.attachments]
+    attached = [(each.file_name or "without a name", each.file_bytes or b"") for each in mail.attachments]
     about = {name: single_line(value) for name, value in found.items() if value}
-    return _mail_content(about, list(_mail(about, text, attached)))
+    unread = [] if text else ["its text, if it has any, is Rich Text: save the mail as .eml or .pdf in Outlook"]
+    sections = list(_mail(about, text, [name for name, _ in attached]))
+    return _mail_content(about, [*sections, *_attachments(attached, read_attachment, unread)], unread)
 
 
 def _mail(headers: dict[str, str], text: str, attached: list[str]) -> Iterator[Section]:
@@ -210,8 +257,9 @@ def _mail(headers: dict[str, str], text: str, attached: list[str]) -> Iterator[S
     yield from (Section("\n".join(lines), Place(f"mail from {about}")), Section(text))
 
 
-def _mail_content(about: dict[str, str], sections: list[Section], tags: str = "") -> Content:
-    return Content(title_from(about.get("Subject")), sections, about.get("From"), about.get("Date"), tags)
+def _mail_content(about: dict[str, str], sections: list[Section], unread: list[str], tags: str = "") -> Content:
+    note = f"not read: {'; '.join(unread)}" if unread else ""
+    return Content(title_from(about.get("Subject")), sections, about.get("From"), about.get("Date"), tags, note)
 
 
 @damage_as("is not a Jupyter notebook, or is damaged. Save it again.")

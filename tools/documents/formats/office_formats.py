@@ -104,12 +104,12 @@ def read_xlsx(data: bytes) -> Content:
     sheets = [(sheet.title, sheet_rows(sheet)) for sheet in book.worksheets]
     formulas = sum(cell.startswith("=") for _, rows in sheets for _, cells in rows for cell in cells)
     note = f"cells that show a formula, since its result is not stored: {formulas}. Save the file in Excel."
-    sections = [section for name, rows in sheets for section in _sheet(name, rows)]
+    sections = [section for name, rows in sheets for section in sheet_sections(name, rows)]
     properties = office_properties(book.properties)
     return Content(title_from(book.properties.title), sections, *properties, note * (formulas > 0))
 
 
-def _sheet(name: str, rows: list[Numbered]) -> Iterator[Section]:
+def sheet_sections(name: str, rows: list[Numbered]) -> Iterator[Section]:
     """Yield the table of a sheet in pieces, the first one after the name of the sheet."""
     for number, (text, first, last) in enumerate(table_pieces(rows)):
         heading = "" if number else f"## {name}\n\n"
@@ -177,6 +177,13 @@ def _text(sheet: Any, cell: dict[str, Any]) -> str:  # noqa: ANN401 - openpyxl i
     from openpyxl.cell.read_only import ReadOnlyCell
 
     value = cell["value"]
+    if isinstance(value, int | float) and not isinstance(value, bool) and cell["style_id"]:
+        return format_number(value, ReadOnlyCell(sheet, **cell).number_format)
+    return cell_text(value)
+
+
+def cell_text(value: object) -> str:
+    """Return a value without a number format as people read it."""
     if value is None:
         return ""
     if isinstance(value, datetime) and value.time() == time():
@@ -186,8 +193,6 @@ def _text(sheet: Any, cell: dict[str, Any]) -> str:  # noqa: ANN401 - openpyxl i
     if isinstance(value, timedelta):
         minutes, seconds = divmod(round(value.total_seconds()), 60)
         return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
-    if isinstance(value, int | float) and not isinstance(value, bool) and cell["style_id"]:
-        return format_number(value, ReadOnlyCell(sheet, **cell).number_format)
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
@@ -247,7 +252,7 @@ def _odf_sections(content: "Element") -> Iterator[Section]:
     sheets = body.find(f"{_ODF}office:1.0}}spreadsheet")
     if sheets is not None:
         for sheet in sheets.iter(f"{_TABLE}table"):
-            yield from _sheet(sheet.get(f"{_TABLE}name", "Sheet"), _odf_rows(sheet))
+            yield from sheet_sections(sheet.get(f"{_TABLE}name", "Sheet"), _odf_rows(sheet))
         return
     yield Section("\n\n".join(_odf_blocks(body)))
 

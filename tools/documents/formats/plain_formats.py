@@ -30,8 +30,16 @@ SAMPLE_ROWS = 100
 TITLE_CHARS = 100_000
 """Characters of a Markdown file that are searched for its first heading."""
 _XML_DECLARATION = re.compile(r"^\s*<\?xml[^>]*>")
-UNDERLINED = re.compile(r"^(\S.*)\n([=\-~^*#\"'+.:_`])\2{2,}[ \t]*$", re.MULTILINE)
-ASCIIDOC_TITLE = re.compile(r"^= +(\S.*)$", re.MULTILINE)
+_ADORNMENT = r"([=\-~^*#\"'+.:_`])"
+_UNDERLINED = re.compile(
+    rf"^(?:(?P<over>{_ADORNMENT}\2{{2,}})[ \t]*\n)?[ \t]{{0,4}}(?P<title>\S.*)\n(?P<under>{_ADORNMENT}\5{{2,}})[ \t]*$",
+    re.MULTILINE,
+)
+_ASCIIDOC = re.compile(
+    r"^(?P<block>-{4,}|\.{4,}|`{3})[^\n]*\n(?P<code>.*?)^(?P=block)[ \t]*$"
+    r"|^(?P<level>={1,6}) +(?P<title>\S[^\n]*?)(?: =+)?$",
+    re.MULTILINE | re.DOTALL,
+)
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.{,65536}?)\n(?:---|\.\.\.)[ \t]*(?:\n|$)", re.DOTALL)
 _EMPTY_LINES = re.compile(r"(?<![ \t])[ \t]*\n[ \t]*(?:\n\s*)?\n")
 HIDDEN = ("script", "style", "template", "noscript", "svg", "head", "nav")
@@ -91,11 +99,31 @@ def _front_matter(text: str) -> tuple[dict[str, Any], str]:
     return kept, text[found.end() :] if text[found.end() :].strip() else text
 
 
-def read_headed(heading: re.Pattern[str], data: bytes) -> Content:
-    """Return a file whose title is the first match of a pattern: UNDERLINED or ASCIIDOC_TITLE."""
-    text = decode(data)
-    found = heading.search(text)
-    return Content(found and title_from(found[1]), [Section(text)])
+def read_rst(data: bytes) -> Content:
+    """Return a reStructuredText file with its titles as headings of Markdown."""
+    levels: dict[str, int] = {}
+
+    def heading(found: re.Match[str]) -> str:
+        over, under = found["over"] or "", found["under"]
+        if over and over[0] != under[0]:
+            return found[0]
+        level = levels.setdefault(over[:1] + under[0], len(levels) + 1)
+        return f"{'#' * min(level, 6)} {found['title'].rstrip()}"
+
+    return _headed(_UNDERLINED.sub(heading, decode(data)))
+
+
+def read_asciidoc(data: bytes) -> Content:
+    """Return an AsciiDoc file with its titles as headings of Markdown, and its listings as code."""
+
+    def converted(found: re.Match[str]) -> str:
+        return f"```\n{found['code']}```" if found["block"] else f"{'#' * len(found['level'])} {found['title']}"
+
+    return _headed(_ASCIIDOC.sub(converted, decode(data)))
+
+
+def _headed(markdown: str) -> Content:
+    return Content(title_from(first_heading(markdown)), [Section(markdown)])
 
 
 def decode_html(data: bytes, *, declared: str | None = None) -> str:

@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from docx.document import Document as WordDocument
     from docx.oxml.xmlchemy import BaseOxmlElement
 
-_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+"""The beginning of files of Office before 2007, and of later ones with a password."""
+PROTECTED = "is protected with a password. Save a copy without one."
+_KINDS = re.compile(
+    rb"application/vnd\.(?:ms-(word|powerpoint)|openxmlformats-officedocument\.(wordprocessing|presentation)ml)\."
+    rb"(?:document|template|presentation|slideshow|addin)[\w.]*\.main\+xml"
+)
+"""Content types of files with macros, of templates and of slide shows."""
 _STRICT_NAMESPACE = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)")
 _USUAL_NAMESPACE = rb"http://schemas.openxmlformats.org/\1/2006"
 _ONCE = "[not(ancestor::*[local-name()='Fallback'])]"
@@ -32,8 +39,6 @@ def read_docx(data: bytes) -> Content:
     """Return paragraphs and tables in order as Markdown; the title is the document's own, or its first heading."""
     from docx import Document
 
-    if data.startswith(_OLE):
-        raise DocumentError("is encrypted, or in the old .doc format. Save it as .docx without a password.")
     document = Document(BytesIO(office_file(data, "a Word file")))
     blocks = list(_Word(document).blocks(document.element.body))
     around = []
@@ -47,21 +52,36 @@ def read_docx(data: bytes) -> Content:
 
 
 def office_file(data: bytes, kind: str) -> bytes:
-    """Return an Office file in the form that the libraries read: "Strict Open XML" has other namespaces.
+    """Return an Office file in the form that the libraries read.
+
+    "Strict Open XML" has other namespaces, and files with macros, templates and slide shows have other content types.
 
     Raises:
-        DocumentError: it is not an Office file.
+        DocumentError: it is not an Office file, or is protected with a password.
     """
+    if data.startswith(OLE):
+        is_protected = "EncryptedPackage".encode("utf-16-le") in data
+        old = "is in a format of Office before 2007. Rename it to .doc, .xls or .ppt."
+        raise DocumentError(PROTECTED if is_protected else old)
     with open_zip(data, kind=kind) as archive:
-        if "_rels/.rels" not in archive.namelist() or not _STRICT_NAMESPACE.search(archive.read("_rels/.rels")):
+        relations = archive.read("_rels/.rels") if "_rels/.rels" in archive.namelist() else b""
+        types = archive.read("[Content_Types].xml") if "[Content_Types].xml" in archive.namelist() else b""
+        if not _STRICT_NAMESPACE.search(relations) and _KINDS.sub(_usual_kind, types) == types:
             return data
         usual = BytesIO()
         with zipfile.ZipFile(usual, "w") as copy:
             for name in archive.namelist():
                 part = archive.read(name)
+                part = _KINDS.sub(_usual_kind, part) if name == "[Content_Types].xml" else part
                 xml = name.endswith((".xml", ".rels"))
                 copy.writestr(name, _STRICT_NAMESPACE.sub(_USUAL_NAMESPACE, part) if xml else part)
     return usual.getvalue()
+
+
+def _usual_kind(found: re.Match[bytes]) -> bytes:
+    is_word = (found[1] or found[2]).startswith(b"word")
+    kind = b"wordprocessingml.document" if is_word else b"presentationml.presentation"
+    return b"application/vnd.openxmlformats-officedocument." + kind + b".main+xml"
 
 
 def office_properties(found: Any) -> tuple[object, object, object]:  # noqa: ANN401 - of python-docx, python-pptx or openpyxl
