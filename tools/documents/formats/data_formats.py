@@ -213,4 +213,5 @@ def _sentences(cues: Sequence[tuple[str, list[str]]]) -> Iterator[Section]:
         if lines and (lines[-1].endswith((".", "!", "?", "…", "。", '"', "”")) or number - begin >= MOST_CUES - 1):
             yield Section(" ".join(lines), Place("", begin, label=cues[begin - 1][0]))
             begin, lines = 0, []
-    yield Section(" ".join(lines), Place("", begin or 1, label=cues[begin - 1][0]))
+    if lines:
+        yield Section(" ".join(lines), Place("", begin, label=cues[begin - 1][0]))
