@@ -141,6 +141,8 @@ _PLAIN |= {".json", ".jsonl", ".ndjson", ".srt", ".vtt", ".ics", ".vcf"}
 _MAILS: Mapping[Read, Callable[[bytes, ReadAttachment], Content]] = {
     reader: reader for reader in (read_eml, read_mbox, read_msg)
 }
+_BINARY = frozenset({read_pdf, read_docx, read_pptx, read_xlsx, read_odf, read_epub, read_msg})
+_PAGE = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype html|html|head|body)\b", re.IGNORECASE)
 _POINTER = re.compile(rb"(version https://git-lfs\.github\.com/spec/)|/annex/objects/")
 
 
@@ -293,6 +295,8 @@ def _read(suffix: str, data: bytes, ocr_languages: str) -> tuple[str, Content]:
         tool, command = ("Git LFS", "git lfs pull") if found[1] else ("git-annex", "git annex get")
         raise DocumentError(f"is a pointer of {tool}: its content is not on this computer. Get it with `{command}`.")
     media_type, reader = FORMATS[suffix]
+    if reader in _BINARY and _PAGE.match(data):
+        raise DocumentError("is a web page under another suffix, perhaps one to log in. Download the file again.")
     if reader is read_pdf:
         return media_type, read_pdf(data, ocr_languages)
     if reader in _MAILS:

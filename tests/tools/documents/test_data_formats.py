@@ -4,17 +4,20 @@ import json
 import stat
 from collections.abc import Callable
 from email.message import EmailMessage
+from io import BytesIO
 from pathlib import Path
 
 import docx
 import openpyxl
 import pytest
-from made_files import drawn, rezipped, saved, text_of
+from made_files import drawn, rezipped, saved, text_of, zipped
 from pptx import Presentation
+from pypdf import PdfReader, PdfWriter
+from pypdf.generic import ArrayObject, DictionaryObject, NameObject
 
 from sleuth.tools.documents.corpus import is_corpus
 from sleuth.tools.documents.file_list import list_files
-from sleuth.tools.documents.formats.book_formats import read_eml, read_mbox
+from sleuth.tools.documents.formats.book_formats import read_eml, read_mbox, read_msg
 from sleuth.tools.documents.formats.calendar_formats import read_calendar, read_contacts
 from sleuth.tools.documents.formats.content import Content, join_sections
 from sleuth.tools.documents.formats.data_formats import read_json, read_json_lines, read_subtitles, read_xml
@@ -363,3 +366,38 @@ def test_pointer_of_a_file_that_is_elsewhere_is_named(suffix: str, pointer: str,
     (tmp_path / f"a{suffix}").write_text(pointer)
     with pytest.raises(DocumentError, match=reason):
         load(tmp_path / f"a{suffix}")
+
+
+@pytest.mark.parametrize("suffix", [".pdf", ".docx", ".xlsx", ".epub"])
+def test_web_page_under_another_suffix_is_named(suffix: str, tmp_path: Path) -> None:
+    (tmp_path / f"a{suffix}").write_text("<!DOCTYPE html><html><body>Please log in.</body></html>")
+    with pytest.raises(DocumentError, match=r"is a web page under another suffix.* Download"):
+        load(tmp_path / f"a{suffix}")
+
+
+def test_encrypted_opendocument_file_is_named(tmp_path: Path) -> None:
+    manifest = "<manifest:manifest><manifest:encryption-data/></manifest:manifest>"
+    (tmp_path / "a.odt").write_bytes(zipped({"content.xml": "\0\1", "META-INF/manifest.xml": manifest}))
+    with pytest.raises(DocumentError, match="is encrypted"):
+        load(tmp_path / "a.odt")
+
+
+@pytest.mark.parametrize("has_xfa", [True, False])
+def test_form_that_only_adobe_reader_shows_is_named(has_xfa: bool, tmp_path: Path) -> None:
+    writer = PdfWriter(clone_from=PdfReader(BytesIO(drawn(lambda page: page.drawString(72, 700, "Please wait...")))))
+    if has_xfa:
+        form = DictionaryObject({NameObject("/XFA"): ArrayObject(), NameObject("/Fields"): ArrayObject()})
+        writer.root_object[NameObject("/AcroForm")] = form
+    writer.write(tmp_path / "a.pdf")
+    if has_xfa:
+        with pytest.raises(DocumentError, match=r"is a form \(XFA\) that only Adobe Reader shows"):
+            load(tmp_path / "a.pdf")
+    else:
+        assert load(tmp_path / "a.pdf").text == "Please wait..."
+
+
+def test_outlook_mail_of_rich_text_alone_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oxmsg.Message.body", None)
+    monkeypatch.setattr("oxmsg.Message.html_body", None)
+    content = read_msg(Path(__file__).with_name("ferry.msg").read_bytes())
+    assert "Rich Text" in content.note and ".eml" in content.note

@@ -3,6 +3,8 @@
 import re
 import stat
 import zipfile
+import zlib
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 
@@ -10,6 +12,9 @@ from sleuth.tools.errors import DocumentError
 
 ZIP = ".zip"
 
+_MANIFEST = "META-INF/manifest.xml"
+"""The list of the parts of an OpenDocument file, and of how they are encrypted."""
+_ENCRYPTED = "is encrypted. Save it without a password."
 MAX_UNPACKED_BYTES = 512 << 20
 """A zip file that unpacks to more than this is refused before it is unpacked."""
 MAX_MEMBERS = 10_000
@@ -29,11 +34,14 @@ def open_zip(data: bytes | Path, *, kind: str = "a zip file") -> zipfile.ZipFile
         raise DocumentError(f"is not {kind}, or is damaged. Save it again, or leave it out.") from error
     entries = archive.infolist()
     if any(entry.flag_bits & 1 for entry in entries):
-        raise DocumentError("is encrypted. Save it without a password.")
+        raise DocumentError(_ENCRYPTED)
     if (size := sum(entry.file_size for entry in entries)) > MAX_UNPACKED_BYTES:
         raise DocumentError(
             f"unpacks to {size >> 20:,} MiB, and at most {MAX_UNPACKED_BYTES >> 20} are read. Split it."
         )
+    with suppress(KeyError, zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError):
+        if b":encryption-data" in archive.read(_MANIFEST):
+            raise DocumentError(_ENCRYPTED)
     return archive
 
 

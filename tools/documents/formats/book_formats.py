@@ -100,12 +100,12 @@ def _table_of_contents(archive: ZipFile, package_path: PurePosixPath, package: "
         if not is_toc or name not in archive.namelist() or found:
             continue
         page = parse_html(decode_html(archive.read(name)))
-        links = [(link["href"], link) for nav in page("nav")[:1] for link in nav("a", href=True)]
-        links += [
-            (each.content["src"], each.find("text")) for each in page("navpoint") if each.content and each.find("text")
-        ]
-        for href, label in links:
-            if title := title_from(label.get_text(" ")):
+        links = [(str(link["href"]), link.get_text(" ")) for nav in page("nav")[:1] for link in nav("a", href=True)]
+        for point in page("navpoint"):
+            target, label = point.find("content"), point.find("text")
+            links += [(str(target["src"]), label.get_text(" "))] if target and label else []
+        for href, label_text in links:
+            if title := title_from(label_text):
                 titles = found.setdefault(_name_in(PurePosixPath(name), href), {})
                 titles.setdefault(urldefrag(href).fragment, title)
     return found
@@ -114,7 +114,7 @@ def _table_of_contents(archive: ZipFile, package_path: PurePosixPath, package: "
 def _parts_at(page: "BeautifulSoup", ids: list[str]) -> Iterator[tuple[str, str]]:
     """Yield the texts of a page that begin at the elements with these ids, after that before the first one."""
     for number, id_ in enumerate(ids):
-        if target := page.find(attrs={"id": id_}) or page.find("a", attrs={"name": id_}) if id_ else None:
+        if target := page.find(id=id_) or page.find("a", attrs={"name": id_}) if id_ else None:
             (target.find_parent(["h1", "h2", "h3", "h4", "h5", "h6", "p"]) or target).insert_before(
                 f"\ue000{number}\ue001"
             )

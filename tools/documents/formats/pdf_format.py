@@ -32,6 +32,7 @@ LEAST_LINES = 3
 """Lines next to each other that can be columns."""
 _PAINTS = re.compile(rb"(?:^|\s)(?:Do|EI|[fFBbSs]\*?|sh)(?:\s|$)")
 """Operators of a page that show a picture or draw a shape."""
+_OTHER_PROGRAM = re.compile(r"please wait|adobe (?:acrobat )?reader", re.IGNORECASE)
 _NO_TITLE = re.compile(r"^(untitled|\(?anonymous\)?|microsoft word - .*|.*\.(docx?|pdf|tex|dvi|indd))$", re.IGNORECASE)
 
 
@@ -48,6 +49,8 @@ def read_pdf(data: bytes, ocr_languages: str = "eng") -> Content:
     if reader.is_encrypted and not reader.decrypt(""):  # many files have an empty password
         raise DocumentError("is encrypted. Save a copy without a password.")
     texts = ["\n\n".join(filter(None, [_tidy(_page_text(page)), *_annotations(page)])) for page in reader.pages]
+    if _needs_adobe(reader, texts):
+        raise DocumentError("is a form (XFA) that only Adobe Reader shows. Print it there to a new PDF.")
     scanned = [number for number, text in enumerate(texts) if not text.strip() and _is_drawn(reader.pages[number])]
     about: Mapping[str, Any] = reader.metadata or {}
     title = title_from(str(reader.metadata.title or "")) if reader.metadata else None
@@ -59,6 +62,14 @@ def read_pdf(data: bytes, ocr_languages: str = "eng") -> Content:
     pages = [Section(text, place) for text, place in zip(texts, _places(reader), strict=True)]
     title = title if title and not _NO_TITLE.match(title) else title_from(first.partition("\n")[0])
     return Content(title, pages, *properties, note)
+
+
+def _needs_adobe(reader: "PdfReader", texts: Sequence[str]) -> bool:
+    """Return whether a PDF is an XFA form whose only page asks for another program."""
+    form = reader.root_object.get("/AcroForm")
+    return (
+        form is not None and "/XFA" in form.get_object() and len(texts) == 1 and bool(_OTHER_PROGRAM.search(texts[0]))
+    )
 
 
 def _places(reader: "PdfReader") -> list[Place]:
