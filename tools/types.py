@@ -21,8 +21,9 @@ def now() -> str:
 class Document:
     """One ingested text, its source, and metadata.
 
-    date: ISO 8601, the document's own one or that of its file; language: ISO 639; tags: in lower case. These and the
-    author are None in documents of an older release until the next ingest, and empty if there are none.
+    date: ISO 8601, the document's own one or that of its file; language: ISO 639; tags: in lower case; meta: fields of
+    its own. These and the author are None in documents of an older release until the next ingest, and empty if there
+    are none.
     """
 
     id: str
@@ -37,6 +38,7 @@ class Document:
     date: str | None = None
     language: str | None = None
     tags: tuple[str, ...] | None = None
+    meta: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,20 +7,25 @@ the indexes follow the journal of the catalogue.
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from sleuth.tools.collection import Collection
+from sleuth.tools.collection.batch_reader import Batch
 from sleuth.tools.collection.index_set import OnIndexed
-from sleuth.tools.documents.file_list import Item
+from sleuth.tools.documents.formats.content import clean_meta
+from sleuth.tools.errors import UsageError
 from sleuth.tools.search.index import IndexName
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.catalogue import Difference
+from sleuth.tools.storage.catalogue import Difference, Stored
+from sleuth.tools.storage.filters import RESERVED
 from sleuth.tools.storage.locks import hold
 
+NO_META: Mapping[str, str] = MappingProxyType({})
 MAX_WARNINGS = 20
 """Failures in a report; each one is also shown when it happens."""
 
@@ -93,10 +98,12 @@ async def ingest(
     on_progress: OnProgress | None = None,
     rebuild: bool = False,
     embedder: Embedder | None = None,
+    meta: Mapping[str, str] = NO_META,
 ) -> IngestReport:
     """Ingest files, folders and corpora into the collection. The same call resumes an interrupted ingest.
 
-    `rebuild` first rebuilds the indexes with the present embedder; it needs no paths. Searches wait for it.
+    `meta` are own fields of all these documents, which a later ingest keeps; an empty one is removed. `rebuild` first
+    rebuilds the indexes with the present embedder; it needs no paths. Searches wait for it.
 
     Raises:
         UsageError: a path does not exist.
@@ -112,7 +119,9 @@ async def ingest(
         if rebuild:
             await collection.rebuild(on_indexed=ProgressReporter(on_progress).count_embedded(collection.slowest))
         if paths:
-            report = await ingest_into(paths, settings=settings, collection=collection, on_progress=on_progress)
+            report = await ingest_into(
+                paths, settings=settings, collection=collection, on_progress=on_progress, meta=meta
+            )
         else:
             report = IngestReport(warnings=collection.notes)
     return replace(report, seconds=time.monotonic() - began)
@@ -126,6 +135,7 @@ async def ingest_into(
     on_progress: OnProgress | None = None,
     stopped: Callable[[], bool] = lambda: False,
     only: Container[Path] | None = None,
+    meta: Mapping[str, str] = NO_META,
 ) -> IngestReport:
     """Ingest files, or those of them that are in `only`, into an open collection.
 
@@ -137,7 +147,9 @@ async def ingest_into(
     roots = [await asyncio.to_thread(path.absolute) for path in paths]
     files, passed_over = await collection.list_files(roots, only)
     progress.add(total=len(files))
-    report = await _read_batches(files, collection, progress, stopped)
+    report = await _read_batches(
+        collection.ingest_files(files, stopped=stopped, meta=_checked(meta)), collection, progress
+    )
     await collection.stop_workers()
     await collection.finish_change()
     nothing = [] if files else ["There is nothing to read there."]
@@ -146,15 +158,27 @@ async def ingest_into(
     return replace(report, warnings=warnings, passed_over=passed_over, seconds=seconds)
 
 
+def _checked(meta: Mapping[str, str]) -> dict[str, str]:
+    """Return own fields in their stored form; raise UsageError for a name that cannot be one."""
+    for name in meta:
+        if not clean_meta({name: "a"}):
+            raise UsageError(
+                f"{name!r} cannot be an own field. Begin its name with a letter, use letters, digits, - and _, but "
+                f"none of these: {', '.join(sorted(RESERVED))}."
+            )
+    cleaned = clean_meta(meta)
+    return {key: cleaned.get(key, "") for key in ("_".join(name.lower().split()) for name in meta)}
+
+
 async def _read_batches(
-    files: Sequence[Item], collection: Collection, progress: ProgressReporter, stopped: Callable[[], bool]
+    batches: AsyncIterator[tuple[Batch, Stored]], collection: Collection, progress: ProgressReporter
 ) -> IngestReport:
     """Read files into the catalogue; update the indexes, the slow part, in parallel with the next batch."""
     counts, warnings = Counter[str](), list[str]()
     on_indexed = progress.count_embedded(collection.slowest)
     indexing: asyncio.Task[None] | None = None
     try:
-        async for batch, stored in collection.ingest_files(files, stopped=stopped):
+        async for batch, stored in batches:
             for failure in batch.failures:
                 progress.add(failure=failure)
             progress.add(files=batch.files, stored=stored.passages, differences=batch.files_of(stored))

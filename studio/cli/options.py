@@ -51,9 +51,11 @@ def settings_with(**options: Any) -> Settings:  # noqa: ANN401 - values of the s
     return Settings(**{name: value for name, value in options.items() if value is not None})
 
 
-def parse_pairs(given: list[str] | None) -> dict[str, Any]:
+def parse_pairs(
+    given: list[str] | None, problem: str = "--set takes KEY=VALUE, not {!r}. `sleuth methods` lists the settings."
+) -> dict[str, Any]:
     """Return KEY=VALUE texts as a dict; raise UsageError for one without an equals sign."""
     for text in given or []:
         if "=" not in text:
-            raise UsageError(f"--set takes KEY=VALUE, not {text!r}. `sleuth methods` lists the settings.")
+            raise UsageError(problem.format(text))
     return dict(text.split("=", 1) for text in given or [])

@@ -4,7 +4,7 @@ Every function takes `settings`; those of the environment are used by default.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from os import PathLike
@@ -19,7 +19,7 @@ from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget, Context
 from sleuth.graphs.core.events import Event
 from sleuth.graphs.core.private_graph import PrivateGraph
-from sleuth.graphs.ingestion.pipeline import IngestProgress, IngestReport
+from sleuth.graphs.ingestion.pipeline import NO_META, IngestProgress, IngestReport
 from sleuth.graphs.ingestion.pipeline import ingest as ingest_paths
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import runnable
@@ -102,6 +102,7 @@ async def ingest(
     *paths: str | PathLike[str],
     embedder: Embeddings | None = None,
     on_progress: Callable[[IngestProgress], None] | None = None,
+    meta: Mapping[str, str] = NO_META,
     settings: Settings | None = None,
 ) -> IngestReport:
     """Ingest files, folders and corpora; unchanged files are skipped. The same call resumes an interrupted ingest.
@@ -110,10 +111,11 @@ async def ingest(
         paths: files, folders, .jsonl or .jsonl.gz corpora.
         embedder: LangChain embeddings instead of SLEUTH_EMBEDDER; `open` needs the same.
         on_progress: is called with the counts so far, and with each file that cannot be read.
+        meta: own fields of these documents, for `where`; a later ingest keeps them, and an empty text removes one.
         settings: those of the environment by default.
 
     Raises:
-        UsageError: a path does not exist.
+        UsageError: a path does not exist, or a field has a name that cannot be one.
         StoreBusy: another process uses the store.
         EmbedderChanged: the collection was built with another embedder.
     """
@@ -122,6 +124,7 @@ async def ingest(
         settings=await _or_default(settings),
         on_progress=on_progress,
         embedder=LangChainEmbedder(embedder) if embedder else None,
+        meta=meta,
     )
 
 

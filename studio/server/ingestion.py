@@ -35,6 +35,7 @@ from sleuth.studio.server.schemas.errors import STORE_AWAY, describe_failure
 from sleuth.studio.server.telemetry.metrics import Telemetry
 from sleuth.studio.server.tenants import Tenants
 from sleuth.tools import errors
+from sleuth.tools.documents.loading import SIDECAR
 from sleuth.tools.storage.database import in_thread, is_database_error, is_refused, make_tables, transaction
 from sleuth.tools.storage.locks import HomeLock
 from sleuth.tools.types import now
@@ -239,7 +240,8 @@ class IngestionWorker:
         Raises:
             StoreError: they cannot be stored; none of them was accepted.
         """
-        ingest = Ingest(id=uuid4().hex[:12], owner=owner, files=tuple(files), total=len(files), at=now())
+        total = sum(name.removesuffix(SIDECAR) not in files or not name.endswith(SIDECAR) for name in files)
+        ingest = Ingest(id=uuid4().hex[:12], owner=owner, files=tuple(files), total=total, at=now())
         await self.uploads.add(ingest, files)
         self._enqueue(ingest)
         return ingest

@@ -209,5 +209,6 @@ def make_entry(*, document_id: str, source: str, loaded: LoadedDocument) -> Entr
         date=loaded.date,
         language=detect_language(loaded.text) or "",
         tags=loaded.tags,
+        meta=loaded.meta,
     )
     return Entry(document=document, passages=tuple(passages))

@@ -3,12 +3,12 @@
 import asyncio
 import gc
 import logging
-from collections.abc import AsyncIterator, Callable, Container, Sequence, Set
+from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Self
 
 from sleuth.tools.collection.batch_reader import Batch, BatchReader
@@ -163,15 +163,21 @@ class Collection:
             self._workers.stop()
 
     async def ingest_files(
-        self, files: Sequence[Item], *, stopped: Callable[[], bool] = lambda: False
+        self,
+        files: Sequence[Item],
+        *,
+        stopped: Callable[[], bool] = lambda: False,
+        meta: Mapping[str, str] = MappingProxyType({}),
     ) -> AsyncIterator[tuple[Batch, Stored]]:
         """Read files and store their documents, except unchanged ones; yield each batch when it is stored.
 
         When `stopped` returns True, it ends after the present document. If `keep_originals` is on, the files are
-        copied, also those of unchanged documents. `stop_workers` ends the worker processes.
+        copied, also those of unchanged documents. The documents get the own fields `meta`. `stop_workers` ends the
+        worker processes.
         """
         batches = self._reader.batches(files, stopped)
         while (batch := await asyncio.to_thread(next, batches, None)) is not None:
+            batch.entries = [replace(entry, given=meta) for entry in batch.entries]
             if self._settings.keep_originals:
                 stored = await asyncio.to_thread(self._originals.put, batch, self._put)
             else:

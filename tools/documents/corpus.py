@@ -1,6 +1,6 @@
 """A corpus in JSON Lines, plain or gzipped: one {"id", "title", "text"} per line, read as a stream.
 
-A line may also have "author", "date" and "tags".
+A line may also have "author", "date", "tags" and fields of its own.
 """
 
 import gzip
@@ -12,7 +12,7 @@ from contextlib import suppress
 from itertools import count, islice
 from pathlib import Path
 
-from sleuth.tools.documents.formats.content import clean_author, clean_date, clean_tags
+from sleuth.tools.documents.formats.content import clean_author, clean_date, clean_meta, clean_tags
 from sleuth.tools.documents.loading import LoadedDocument, PassageSpan
 from sleuth.tools.documents.resource_limits import ordinary_size, printable
 from sleuth.tools.errors import DocumentError
@@ -129,6 +129,7 @@ def _parse(raw: bytes) -> LoadedDocument:
         author=clean_author(value.get("author")),
         date=clean_date(value.get("date")),
         tags=clean_tags(value.get("tags")),
+        meta=clean_meta(value),
         spans=(PassageSpan(0, len(text), ""),),
     )
 

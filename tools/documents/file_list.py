@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from sleuth.tools.documents.community_loaders import check_names
 from sleuth.tools.documents.corpus import is_corpus
 from sleuth.tools.documents.formats.archives import ZIP, members_of
-from sleuth.tools.documents.loading import FORMATS, NO_LOADERS, Loaders
+from sleuth.tools.documents.loading import FORMATS, NO_LOADERS, Loaders, is_sidecar
 from sleuth.tools.documents.resource_limits import is_folder, ordinary_size, printable
 from sleuth.tools.errors import DocumentError, UsageError
 from sleuth.tools.text.normalization import decode
@@ -62,7 +62,7 @@ def find_files(roots: Iterable[Path], loaders: Loaders) -> Iterator[Item]:
             raise UsageError(f"There is no file or folder {str(root)!r}. Check the spelling and the working folder.")
         for file in _walk(root, frozenset()) if is_folder(root) else (root,):
             path = file.absolute()
-            if path in seen:
+            if path in seen or is_sidecar(path):
                 continue
             seen.add(path)
             relative = PurePosixPath(file.relative_to(root).as_posix() if file != root else file.name)

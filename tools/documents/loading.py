@@ -3,9 +3,10 @@
 All functions and methods block: call them in a thread.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
@@ -32,6 +33,7 @@ from sleuth.tools.documents.formats.content import (
     Section,
     clean_author,
     clean_date,
+    clean_meta,
     clean_tags,
     join_sections,
     location,
@@ -57,10 +59,12 @@ from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, is_folder, or
 from sleuth.tools.documents.worker import Worker, WorkerError
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.text.encoded_data import LEFT_OUT, without_encoded_data
-from sleuth.tools.text.normalization import encoding_doubt, normalize, title_from
+from sleuth.tools.text.normalization import decode, encoding_doubt, normalize, title_from
 
 MIB = 1 << 20
 MAX_FILE_BYTES = 64 * MIB
+SIDECAR = ".meta.json"
+"""Added to the name of a file, the name of a file of its properties."""
 MAX_SOURCE_BYTES = 2_000
 """Bytes of the path of a document, with its name in an archive: Postgres indexes no more than 2,700 of a row."""
 LIGHT_BYTES = 256 << 10
@@ -159,9 +163,10 @@ class PassageSpan(NamedTuple):
 class LoadedDocument:
     """The text of one file, or of a line of a corpus. HTML and Word files become Markdown; `media_type` is of the file.
 
-    The text from a loader class is plain text, whatever the file's type. `author`, `date` (ISO 8601) and `tags` are the
-    file's own properties; without a date of its own, that of its last modification. `note`: a remark about the reading,
-    such as the pages that were read by OCR. `spans`: its passages. `id`: that of a line of a corpus.
+    The text from a loader class is plain text, whatever the file's type. `author`, `date` (ISO 8601), `tags` and `meta`
+    are the file's own properties, or those in its sidecar; without a date of its own, that of its last modification.
+    `note`: a remark about the reading, such as the pages that were read by OCR. `spans`: its passages. `id`: that of a
+    line of a corpus.
     """
 
     title: str
@@ -170,6 +175,7 @@ class LoadedDocument:
     author: str = ""
     date: str = ""
     tags: tuple[str, ...] = ()
+    meta: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
     spans: tuple[PassageSpan, ...] = ()
     id: str = ""
@@ -228,6 +234,7 @@ def load(path: Path, member: str = "", *, loaders: Loaders = NO_LOADERS, bounds:
         UnknownName: the loader class does not exist.
     """
     try:
+        about = {} if member else _sidecar(path)
         media_type, content = _content(path, member, loaders, bounds.ocr_languages)
         as_read = repeat_headers if is_markdown(media_type) else str
         sections = [replace(each, text=without_encoded_data(normalize(each.text))) for each in content.sections]
@@ -239,17 +246,41 @@ def load(path: Path, member: str = "", *, loaders: Loaders = NO_LOADERS, bounds:
             raise DocumentError(f"{size}. Split it, or raise SLEUTH_FILE_CHARACTERS.")
     except DocumentError as error:
         raise DocumentError(f"{printable(path, member)[:MAX_SOURCE_BYTES]}: {error}") from error.__cause__
-    title = title_from(normalize(content.title or "")) or _title_from_name(within(path, member))
+    title = title_from(normalize(str(about.get("title") or content.title or ""))) or _title_from_name(
+        within(path, member)
+    )
     return LoadedDocument(
         title=title,
         text=text,
         media_type=media_type,
-        author=clean_author(content.author),
-        date=clean_date(content.date) or _modified(path),
-        tags=clean_tags(content.tags),
+        author=clean_author(about.get("author") or content.author),
+        date=clean_date(about.get("date")) or clean_date(content.date) or _modified(path),
+        tags=clean_tags(about.get("tags") or content.tags),
+        meta=clean_meta(content.meta) | clean_meta(about),
         note=content.note,
         spans=tuple(find_spans(text, media_type, marks)),
     )
+
+
+def is_sidecar(path: Path) -> bool:
+    """Return whether a file has the properties of another one, as `lease.pdf.meta.json` of `lease.pdf`."""
+    return path.name.endswith(SIDECAR) and path.with_name(path.name.removesuffix(SIDECAR)).is_file()
+
+
+def _sidecar(path: Path) -> dict[str, Any]:
+    """Return the properties of a file that are next to it; raise DocumentError if they cannot be read."""
+    beside = path.with_name(f"{path.name}{SIDECAR}")
+    if not beside.is_file():
+        return {}
+    try:
+        about = json.loads(decode(read_bytes(beside)))
+    except (ValueError, RecursionError, DocumentError):
+        about = None
+    if not isinstance(about, dict):
+        raise DocumentError(
+            f"has properties in {printable(PurePath(beside.name))}, which is no JSON object. Repair it."
+        )
+    return about
 
 
 def find_spans(text: str, media_type: str, marks: Marks = ()) -> Iterator[PassageSpan]:

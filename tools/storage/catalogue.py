@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import Any, Literal
 from uuid import uuid4
@@ -35,7 +35,7 @@ from sleuth.tools.types import Document, Passage, now
 ChangeKind = Literal["add", "delete"]
 Difference = Literal["added", "updated", "unchanged"]
 
-METADATA = ("author", "date", "language", "tags")
+METADATA = ("author", "date", "language", "tags", "meta")
 """Columns of a document that are not compared with its former version, and null until they are read."""
 LISTED = ("id", "title", "source", "media_type", "added_at", *METADATA)
 """Columns of a document in a listing."""
@@ -43,11 +43,15 @@ LISTED = ("id", "title", "source", "media_type", "added_at", *METADATA)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """A document and its passages, in order; `original` is the SHA-256 of its file if a copy is kept."""
+    """A document and its passages, in order; `original` is the SHA-256 of its file if a copy is kept.
+
+    `given`: own fields that do not come from the file; the next ingest keeps them, and removes an empty one.
+    """
 
     document: Document
     passages: tuple[Passage, ...]
     original: str = ""
+    given: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,6 +92,15 @@ class Listed:
     date: str | None = None
     language: str | None = None
     tags: tuple[str, ...] | None = None
+    meta: Mapping[str, str] | None = None
+
+
+def _with_given(entry: Entry, row: Row[Any] | None) -> Entry:
+    """Return an entry whose document has the given fields too, those of its former version included."""
+    given = {**((row.given_meta if row else None) or {}), **entry.given}
+    given = {name: text for name, text in given.items() if text}
+    meta = {**(entry.document.meta or {}), **given} if given else entry.document.meta
+    return replace(entry, given=given, document=replace(entry.document, meta=meta))
 
 
 def _differences(batch: Mapping[str, Entry], known: Mapping[str, Row[Any]]) -> dict[str, Difference]:
@@ -127,9 +140,10 @@ class Catalogue:
         batch = {entry.document.id: entry for entry in entries}
         with self._begin(write=True) as connection:
             known = {row.id: row for row in self._select(connection, documents, documents.c.id, list(batch))}
+            batch = {id_: _with_given(entry, known.get(id_)) for id_, entry in batch.items()}
             differences = _differences(batch, known)
             changed = [entry for id_, entry in batch.items() if differences[id_] != "unchanged"]
-            same = [entry.document for id_, entry in batch.items() if differences[id_] == "unchanged"]
+            same = [entry for id_, entry in batch.items() if differences[id_] == "unchanged"]
             self._update_metadata(connection, same, known)
             old = self._replace(connection, changed)
             self._put_originals(connection, batch.values())
@@ -199,17 +213,26 @@ class Catalogue:
         count = own.scalar_subquery()
         query = self._mine(documents, *(documents.c[name] for name in LISTED), count.label("passages"))
         query = query.where(documents.c.id > after, documents.c.title.icontains(find, autoescape=True))
+        if where is None:
+            return [parse_row(Listed, row) for row in self._all(query.order_by(documents.c.id).limit(limit))]
+        self._check_fields(where)
         with self._begin() as connection:
-            rows = connection.execute(query.order_by(documents.c.id).limit(None if where else limit))
-            found = islice((row for row in rows if where is None or where.matches(row._asdict())), limit)
-            return [parse_row(Listed, row) for row in found]
+            rows = connection.execute(query.order_by(documents.c.id))
+            return [
+                parse_row(Listed, row) for row in islice((row for row in rows if where.matches(row._asdict())), limit)
+            ]
 
     def matching_passages(self, where: Filter) -> frozenset[str]:
         """Return the ids of the passages of the documents that match a filter."""
+        self._check_fields(where)
         rows = self._all(self._mine(documents, *(documents.c[name] for name in LISTED)))
         ids = [row.id for row in rows if where.matches(row._asdict())]
         query = self._mine(passages, passages.c.id)
         return frozenset(self._column(*(query.where(passages.c.document_id.in_(part)) for part in batches(ids))))
+
+    def _check_fields(self, where: Filter) -> None:
+        own = self._column(self._mine(documents, documents.c.meta).where(documents.c.meta != {}).distinct())
+        where.check_fields({name for meta in own for name in meta})
 
     def passages(self, ids: Sequence[str]) -> list[Passage]:
         """Return the passages with these ids, in this order, without deleted ones."""
@@ -350,12 +373,11 @@ class Catalogue:
         mine = delete(table).where(*rows_of(table, self.place))
         return sum(connection.execute(mine.where(column.in_(part))).rowcount for part in batches(values))
 
-    def _update_metadata(
-        self, connection: Connection, found: Iterable[Document], known: Mapping[str, Row[Any]]
-    ) -> None:
+    def _update_metadata(self, connection: Connection, found: Iterable[Entry], known: Mapping[str, Row[Any]]) -> None:
         """Store new metadata of known documents, given with their rows, as changes of no passage."""
-        for document in found:
-            cells, row = {name: getattr(document, name) for name in METADATA}, known[document.id]
+        for entry in found:
+            document, row = entry.document, known[entry.document.id]
+            cells = {name: getattr(document, name) for name in METADATA} | {"given_meta": entry.given}
             if cells["language"] is not None and any(row._mapping[name] != cells[name] for name in cells):
                 own = (*rows_of(documents, self.place), documents.c.id == document.id)
                 connection.execute(update(documents).where(*own).values(cells))
@@ -367,7 +389,7 @@ class Catalogue:
         ids = [entry.document.id for entry in entries]
         old = self._select(connection, passages, passages.c.document_id, ids)
         self._delete(connection, documents, documents.c.id, ids)
-        document_rows = [asdict(entry.document) | self.place for entry in entries]
+        document_rows = [asdict(entry.document) | {"given_meta": entry.given} | self.place for entry in entries]
         passage_rows = [
             asdict(passage) | self.place | {"ordinal": ordinal, "content_hash": passage.fingerprint()}
             for entry in entries

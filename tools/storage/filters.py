@@ -1,31 +1,35 @@
 """Filters of documents by their metadata: `tag=contract date>=2025-01-01 path:reports/**`."""
 
+import operator
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 from sleuth.tools.errors import UnknownName, UsageError
 
 Field = Literal["id", "title", "author", "path", "tag", "language", "type", "date", "added"]
-"""Fields of a filter; `path` is the document's source, `type` its suffix or media type."""
-_COLUMNS: Mapping[Field, str] = {"path": "source", "tag": "tags", "type": "media_type", "added": "added_at"}
+"""Fields that every document has; `path` is its source, `type` its suffix or media type. Others are its own."""
+RESERVED = frozenset({*get_args(Field), "tags", "text", "source", "media_type", "meta", "authors", "keywords"})
+"""Names that no document can have for a field of its own."""
+_COLUMNS: Mapping[str, str] = {"path": "source", "tag": "tags", "type": "media_type", "added": "added_at"}
 """Columns of the catalogue whose names are not those of their fields."""
 EXAMPLE = 'tag=contract date>=2025-01-01 path:reports/** !author="Ada Lovelace"'
 MAX_CHARS = 2_000
 
-_TERM = re.compile(r"(!?)([A-Za-z_-]+)(>=|<=|!=|=|:|>|<)(.+)", re.DOTALL)
+_FIELDS: tuple[str, ...] = get_args(Field)
+_TERM = re.compile(r"(!?)([A-Za-z][\w-]*)(>=|<=|!=|=|:|>|<)(.+)", re.DOTALL)
 _DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
-_COMPARISONS: Mapping[str, Callable[[str, str], bool]] = {
-    "=": str.__eq__,
-    ":": str.__eq__,
-    ">=": str.__ge__,
-    "<=": str.__le__,
-    ">": str.__gt__,
-    "<": str.__lt__,
+_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    ":": operator.eq,
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
 }
 
 
@@ -33,7 +37,7 @@ _COMPARISONS: Mapping[str, Callable[[str, str], bool]] = {
 class Term:
     """One condition of a filter."""
 
-    field: Field
+    field: str
     operator: str
     value: str
     is_negated: bool = False
@@ -45,7 +49,8 @@ class Term:
     def _holds(self, row: Mapping[str, Any]) -> bool:
         if self.field == "tag":
             return any(self._is_like(tag.lower()) for tag in row["tags"] or ())
-        cell = str(row[_COLUMNS.get(self.field, self.field)] or "").lower()
+        cells = row if self.field in _FIELDS else row["meta"] or {}
+        cell = str(cells.get(_COLUMNS.get(self.field, self.field)) or "").lower()
         match self.field:
             case "date" | "added":
                 known = cell[: len(self.value)]
@@ -58,7 +63,15 @@ class Term:
             case "path" if any(mark in self.value for mark in "*?"):
                 return _glob(self.value).fullmatch(cell.replace("\\", "/")) is not None
             case _:
-                return self._is_like(cell)
+                return self._is_like(cell) if self.operator in ("=", ":") else bool(cell) and self._compares(cell)
+
+    def _compares(self, own: str) -> bool:
+        """Compare two numbers by their values, other texts as they are written, such as dates."""
+        compare = _COMPARISONS[self.operator]
+        try:
+            return compare(float(own), float(self.value))
+        except ValueError:
+            return compare(own, self.value)
 
     def _is_like(self, text: str) -> bool:
         return self.value in text if self.operator == ":" else self.value == text
@@ -74,20 +87,27 @@ class Filter:
         """Return whether a document, given as its row in the catalogue, fulfils all conditions."""
         return all(term.matches(row) for term in self.terms)
 
+    def check_fields(self, own: Set[str]) -> None:
+        """Raise UnknownName for a field that is none of all documents, and not among those of their own."""
+        for term in self.terms:
+            if term.field not in _FIELDS and term.field not in own:
+                fields = [*_FIELDS, *sorted(own)]
+                raise UnknownName("filter field", term.field, fields, f"Available: {', '.join(fields)}.")
+
 
 def parse_filter(text: str) -> Filter:
     """Parse a filter.
 
     Terms are separated by spaces and combined with AND. `field=value` compares whole values, `field:value` finds a part
     of one, both without regard to case; quotes group words; `!` before a term negates it. Dates also take `>=`, `<=`,
-    `>` and `<`, and may be years or months. A path with `*`, `**` or `?` is a pattern for the path, or for its end from
-    a folder on.
+    `>` and `<`, and may be years or months; own fields of documents take them for numbers and texts. A path with `*`,
+    `**` or `?` is a pattern for the path, or for its end from a folder on.
 
     Args:
         text: the filter; an empty one matches every document.
 
     Raises:
-        UsageError: a term cannot be parsed; UnknownName for an unknown field.
+        UsageError: a term cannot be parsed.
     """
     if len(text) > MAX_CHARS:
         raise UsageError(f"The filter has {len(text):,} characters, the most is {MAX_CHARS:,}.")
@@ -107,18 +127,15 @@ def _term(word: str) -> Term:
     found = _TERM.fullmatch(word)
     if found is None:
         raise UsageError(f"The filter has a term {word!r:.200} that is not FIELD=VALUE. Example: {EXAMPLE}")
-    negation, name, operator, value = found.groups()
-    fields = get_args(Field)
-    field = cast(Field, name.lower())
-    if field not in fields:
-        raise UnknownName("filter field", name, list(fields), f"Available: {', '.join(fields)}.")
+    negation, name, sign, value = found.groups()
+    field = name.lower()
     is_date = field in ("date", "added")
-    if operator in (">", "<", ">=", "<=") and not is_date:
-        raise UsageError(f"`{operator}` works with date and added only: {word!r:.200}. Use `=` or `:`.")
+    if sign in (">", "<", ">=", "<=") and field in _FIELDS and not is_date:
+        raise UsageError(f"`{sign}` does not work with {field}: {word!r:.200}. Use `=` or `:`.")
     if is_date:
         _check_date(value, word)
-    is_negated = bool(negation) != (operator == "!=")
-    return Term(field, "=" if operator == "!=" else operator, value.lower(), is_negated)
+    is_negated = bool(negation) != (sign == "!=")
+    return Term(field, "=" if sign == "!=" else sign, value.lower(), is_negated)
 
 
 def _check_date(value: str, word: str) -> None:

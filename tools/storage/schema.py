@@ -1,5 +1,6 @@
 """Tables of the catalogue, the same for SQLite and Postgres, and migrations of older ones."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, TypeVar
@@ -28,7 +29,7 @@ from sleuth.tools.errors import StoreTooNew
 
 T = TypeVar("T")
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 # Statements of the migration from version n to n + 1, by n.
 MIGRATIONS: dict[int, tuple[str, ...]] = {
@@ -47,6 +48,7 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
         "p.owner = sleuth_documents.owner AND p.collection = sleuth_documents.collection AND "
         "p.document_id = sleuth_documents.id AND p.location LIKE '%–%')",
     ),
+    4: tuple(f"ALTER TABLE sleuth_documents ADD COLUMN {name} TEXT" for name in ("meta", "given_meta")),
 }
 
 
@@ -62,6 +64,20 @@ class TagsType(TypeDecorator[tuple[str, ...]]):
     def process_result_value(self, value: str | None, dialect: object) -> tuple[str, ...] | None:
         """Return the tags in a cell."""
         return None if value is None else tuple(filter(None, value.split("\n")))
+
+
+class MetaType(TypeDecorator[Mapping[str, str]]):
+    """Own fields of a document, as JSON."""
+
+    impl, cache_ok = Text, True
+
+    def process_bind_param(self, value: Mapping[str, str] | None, dialect: object) -> str | None:
+        """Return the cell of fields."""
+        return None if value is None else json.dumps(dict(value), ensure_ascii=False)
+
+    def process_result_value(self, value: str | None, dialect: object) -> Mapping[str, str] | None:
+        """Return the fields in a cell."""
+        return None if value is None else json.loads(value)
 
 
 def _keys(*names: str) -> list[Column[str]]:
@@ -108,6 +124,8 @@ documents = Table(
     Column("date", Text),
     Column("language", Text),
     Column("tags", TagsType),
+    Column("meta", MetaType),
+    Column("given_meta", MetaType),  # those of `meta` that were given at an ingest; a later ingest keeps them
     Index("sleuth_documents_source", "owner", "collection", "source"),
     Index("sleuth_documents_content", "owner", "collection", "content_hash"),
 )

@@ -51,6 +51,12 @@ async def ingest(
     chroma_collection: Annotated[
         str | None, typer.Option(metavar="NAME", help="The collection to import, if there are several.")
     ] = None,
+    meta: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--meta", metavar="NAME=TEXT", help="An own field of the documents, for --where; may be repeated."
+        ),
+    ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with status 1 if a file cannot be read.")] = False,
     workers: options.Workers = None,
     ray: options.Ray = None,
@@ -73,7 +79,8 @@ async def ingest(
     roots = [Path(path) for path in paths or []]
     failures: list[str] = []
     with show_progress(failures) as show:
-        report = await ingest_paths(roots, settings=settings, on_progress=show, rebuild=rebuild)
+        fields = options.parse_pairs(meta, "--meta takes NAME=TEXT, such as client=Ada, not {!r}.")
+        report = await ingest_paths(roots, settings=settings, on_progress=show, rebuild=rebuild, meta=fields)
     in_words = _in_words(report, failures, has_files=bool(roots))
     emit({**asdict(report), "failures": failures}, as_json, in_words)
     if (strict and report.failed) or (roots and not (report.added or report.updated or report.unchanged)):
@@ -153,7 +160,7 @@ async def show(
         document = await collection.document(await collection.complete_id(id_))
     about = f"{document.source} · {document.media_type} · added {document.added_at[:19]} UTC"
     known = {name: getattr(document, name) for name in ("author", "date", "language")}
-    known["tags"] = ", ".join(document.tags or ())
+    known |= {"tags": ", ".join(document.tags or ()), **(document.meta or {})}
     about += "".join(f" · {name} {value}" for name, value in known.items() if value)
     emit(
         asdict(document),

@@ -1,11 +1,13 @@
 """Documents: upload, list, show, delete; passages and search."""
 
+import json
 from collections.abc import AsyncIterator
 from dataclasses import asdict, replace
+from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, BinaryIO
 
-from fastapi import APIRouter, Depends, File, Query, Response, UploadFile
+from fastapi import APIRouter, Depends, File, Form, Query, Response, UploadFile
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.responses import FileResponse
 
@@ -18,6 +20,7 @@ from sleuth.studio.server.state import ServerState, ServerStateDep
 from sleuth.tools.collection import Collection
 from sleuth.tools.collection.originals import media_type_of
 from sleuth.tools.documents.formats.content import at_words
+from sleuth.tools.documents.loading import SIDECAR
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.search import Query as SearchQuery
 from sleuth.tools.search import find_mode
@@ -29,6 +32,8 @@ from sleuth.tools.types import hit_to_json
 router = APIRouter(prefix="/v1", tags=["documents"], route_class=CheckedRoute)
 
 MAX_FILES = 1000
+MAX_META_CHARS = 10_000
+META = 'properties of the documents as a JSON object: "title", "author", "date", "tags" and own fields for filters'
 MAX_NAME_BYTES = 200
 MAX_PATH_BYTES = 1000
 
@@ -78,11 +83,17 @@ async def list_documents(
 
 
 @router.post("/documents", status_code=202)
-async def upload(files: Annotated[list[UploadFile], File()], server: ServerStateDep, owner: Owner) -> forms.Taken:
+async def upload(
+    files: Annotated[list[UploadFile], File()],
+    server: ServerStateDep,
+    owner: Owner,
+    meta: Annotated[str, Form(max_length=MAX_META_CHARS, description=META)] = "{}",
+) -> forms.Taken:
     """Accept files and ingest them in the background; a file replaces the document of the same name.
 
-    A name may contain folders, as in `reports/2025/plan.md`.
+    A name may contain folders, as in `reports/2025/plan.md`. A file `NAME.meta.json` has the properties of `NAME`.
     """
+    properties = _properties(meta)
     if not 0 < len(files) <= MAX_FILES:
         raise UsageError(f"Send between 1 and {MAX_FILES:,} files in the field `files`.")
     named: dict[str, BinaryIO] = {}
@@ -91,9 +102,22 @@ async def upload(files: Annotated[list[UploadFile], File()], server: ServerState
         if name in named:
             raise UsageError(f"Two files have the name {name!r}. Rename one of them.")
         named[name] = file.file
+    for name in [name for name in named if properties and not name.endswith(SIDECAR)]:
+        named.setdefault(f"{name}{SIDECAR}", BytesIO(properties))
     if clash := {str(parent) for name in named for parent in PurePosixPath(name).parents} & named.keys():
         raise UsageError(f"{min(clash)!r} is the name of a file and of a folder. Rename one of them.")
     return forms.Taken(ingest=(await server.ingestion.add(owner, named)).id)
+
+
+def _properties(meta: str) -> bytes:
+    """Return the properties in the field `meta` as the content of a file; raise UsageError for any other JSON."""
+    try:
+        value = json.loads(meta)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise UsageError(f'The field `meta` takes a JSON object, such as {{"client": "Ada"}}, not {meta!r:.100}.')
+    return json.dumps(value).encode() if value else b""
 
 
 def _name(given: str) -> str:

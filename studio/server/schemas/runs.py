@@ -153,6 +153,7 @@ class DocumentView(BaseModel):
     date: str | None = None
     language: str | None = None
     tags: list[str] | None = None
+    meta: dict[str, str] | None = None
     text: str
     passages: list[Span]
     has_original: bool

@@ -35,6 +35,30 @@ async def test_ingest_of_nothing_readable_fails_with_the_reason(
     assert (done.out + done.err).count(reason) == 1
 
 
+async def test_documents_are_found_by_their_own_fields(tmp_path: Path) -> None:
+    lease = "---\ntitle: Lease\nclient: Ada\nrooms: 3\n---\nThe rent is 40 euro."
+    sidecar = '{"client": "Edric", "author": "Rosa"}'
+    files = {"lease.md": lease, "dues.txt": "The dues are 30 euro.", "dues.txt.meta.json": sidecar}
+    await ingested(tmp_path, "--meta", "town=Varn", "--meta", "Case No=7", **files)
+    home = {"SLEUTH_HOME": str(tmp_path / "home"), "SLEUTH_EMBEDDER": "none"}
+    listed = (await sleuth("docs", "list", "--json", **home)).json()
+    given = {"town": "Varn", "case_no": "7"}
+    assert {row["id"]: (row["author"], row["meta"]) for row in listed} == {
+        "dues.txt": ("Rosa", {"client": "Edric", **given}),
+        "lease.md": ("", {"client": "Ada", "rooms": "3", **given}),
+    }
+    await ingested(tmp_path, "--meta", "case_no=", **{"lease.md": lease.replace("client: Ada\n", "")})
+
+    async def found(where: str) -> list[str]:
+        return [hit["document"] for hit in (await sleuth("search", "euro", "--where", where, "--json", **home)).json()]
+
+    assert [await found(where) for where in ("client=edric", "rooms>2 town:var")] == [["dues.txt"], ["lease.md"]]
+    refused = await sleuth("search", "euro", "--where", "case_no=7", **home)
+    assert refused.status != 0 and "client" in refused.err
+    named = await ingested(tmp_path, "--meta", "type=pdf")
+    assert named.status != 0 and "cannot be an own field" in named.err
+
+
 async def test_chroma_database_of_another_application_is_imported(tmp_path: Path) -> None:
     def fill() -> None:
         client = chromadb.PersistentClient(str(tmp_path / "chroma"), Settings(anonymized_telemetry=False))

@@ -195,3 +195,17 @@ async def test_queued_upload_can_be_stopped(serving: Serve, gated: Gated) -> Non
         assert (await ended(client, first))["status"] == "done"
         assert {row["id"] for row in (await client.get("/v1/documents")).json()} == set(files)
         assert "first" in (await client.get("/v1/documents/one.txt")).json()["text"]
+
+
+async def test_own_fields_of_an_upload_can_be_filtered(serve: Serve) -> None:
+    async with serve() as client:
+        sent = [("files", (name, text)) for name, text in (("a.txt", b"The rent."), ("b.txt", b"The dues."))]
+        sent.append(("files", ("b.txt.meta.json", b'{"client": "Edric"}')))
+        taken = await client.post("/v1/documents", files=sent, data={"meta": '{"client": "Ada", "author": "Rosa"}'})
+        end = await ended(client, taken.json()["ingest"])
+        assert (end["read"], end["total"], end["failed"]) == (2, 2, [])
+        listed = (await client.get("/v1/documents", params={"where": "client=ada"})).json()
+        assert [(row["id"], row["author"], row["meta"]) for row in listed] == [("a.txt", "Rosa", {"client": "Ada"})]
+        assert (await client.get("/v1/documents/b.txt")).json()["meta"] == {"client": "Edric"}
+        refused = await client.post("/v1/documents", files=sent[:1], data={"meta": "client=Ada"})
+        assert refused.status_code == 400 and "JSON object" in refused.text

@@ -24,6 +24,13 @@ def error(path: Path) -> str:
     return found
 
 
+def test_other_fields_of_a_line_are_those_of_its_document(tmp_path: Path) -> None:
+    line = {**GOOD, "Client": "Ada", "amount": 7, "paid": True, "parts": ["a", "b"], "nested": {"a": 1}, "type": "x"}
+    (read,) = read_corpus(write(tmp_path / "c.jsonl", line))
+    assert isinstance(read, LoadedDocument)
+    assert read.meta == {"client": "Ada", "amount": "7", "paid": "true", "parts": "a, b"}
+
+
 def test_lines_keep_their_ids_titles_and_texts(tmp_path: Path) -> None:
     path = write(
         tmp_path / "c.jsonl", GOOD, "", {"id": 7, "title": "Bröck", "text": "“Quote” – 日本."}, {"id": "x", "text": "t"}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sleuth.tools.errors import UsageError
+from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.storage.filters import EXAMPLE, Term, parse_filter
 
 ROW = {
@@ -78,6 +78,24 @@ def test_filter_does_not_match(text: str) -> None:
     assert not parse_filter(text).matches(ROW)
 
 
+OWN = {**dict.fromkeys(ROW, None), "meta": {"client": "Ada Brask", "amount": "1200", "signed": "2025-03-04"}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['client="ada brask"', "CLIENT:ada", "!client=Ada", "amount>=300", "amount<9999.5", "signed>2025-03", "!sum=5"],
+)
+def test_own_field_is_compared_as_text_or_number(text: str) -> None:
+    assert parse_filter(text).matches(OWN)
+    assert not parse_filter(f"!{text}" if not text.startswith("!") else text[1:]).matches(OWN)
+
+
+def test_field_that_no_document_has_is_refused() -> None:
+    parse_filter("client=Ada date>=2025").check_fields({"client"})
+    with pytest.raises(UnknownName, match=r"clint.*client"):
+        parse_filter("clint=Ada").check_fields({"client"})
+
+
 @pytest.mark.parametrize("text", ["tag=x", "date>=2000", "date<3000", "author:a", "language=en"])
 def test_unknown_value_matches_only_a_negated_term(text: str) -> None:
     unknown = dict.fromkeys(ROW, None)
@@ -94,7 +112,7 @@ def test_unknown_value_matches_only_a_negated_term(text: str) -> None:
         ("date>=yesterday", "needs a date"),
         ("date=2025-13", "needs a date"),
         ("date=25", "needs a date"),
-        ("tag>=a", "works with date and added only"),
+        ("tag>=a", "does not work with tag"),
         ("tag=" + "x" * 3000, "characters"),
     ],
 )

@@ -18,6 +18,8 @@ def test_documents_with_passages_of_several_places_are_read_again(tmp_path: Path
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("ALTER TABLE sleuth_collections DROP COLUMN vectors_version")
         database.execute("ALTER TABLE sleuth_passages DROP COLUMN places")
+        database.execute("ALTER TABLE sleuth_documents DROP COLUMN meta")
+        database.execute("ALTER TABLE sleuth_documents DROP COLUMN given_meta")
         database.execute("UPDATE sleuth_passages SET location = 'p. 1–2' WHERE document_id = 'mill'")
         database.execute("UPDATE sleuth_meta SET value = '3' WHERE key = 'schema_version'")
     with closing(Catalogue(sqlite_url(path), owner="local", collection="default")) as again:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, replace
 from datetime import date, datetime
@@ -10,7 +10,8 @@ from email.utils import parsedate_to_datetime
 from itertools import accumulate, pairwise
 
 from sleuth.tools.errors import DocumentError, SleuthError
-from sleuth.tools.text.normalization import normalize, title_from
+from sleuth.tools.storage.filters import RESERVED
+from sleuth.tools.text.normalization import normalize, single_line, title_from
 from sleuth.tools.types import Hit
 
 
@@ -39,7 +40,10 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The title of a file, if it has one, its text, its own properties in any form, and a remark about the reading."""
+    """The title of a file, if it has one, its text, its own properties in any form, and a remark about the reading.
+
+    `meta`: its further properties by name.
+    """
 
     title: str | None
     sections: Sequence[Section]
@@ -47,6 +51,7 @@ class Content:
     date: object = None
     tags: object = None
     note: str = ""
+    meta: object = None
 
 
 @contextmanager
@@ -160,6 +165,9 @@ def _ordinal(number: int) -> str:
 
 _WORD = re.compile(r"\w+")
 MAX_TAGS = 50
+MAX_META = 50
+MAX_META_CHARS = 500
+_META_NAME = re.compile(r"[a-z][\w-]{0,63}")
 _TAG_SEPARATORS = re.compile(r"[,;\n]")
 _NUMERIC_DATE = re.compile(r"(?:D:)?(\d{4})-?(\d{2})-?(\d{2})")
 
@@ -176,6 +184,19 @@ def clean_tags(found: object) -> tuple[str, ...]:
     parts = (part for each in given if each for part in _TAG_SEPARATORS.split(normalize(str(each))))
     tags = {tag for part in parts if (tag := (title_from(part) or "").lower())}
     return tuple(sorted(tags)[:MAX_TAGS])
+
+
+def clean_meta(found: object) -> dict[str, str]:
+    """Return the own fields of a file, by names in lower case, without nested values and names of other fields."""
+    meta: dict[str, str] = {}
+    for key, value in found.items() if isinstance(found, Mapping) else ():
+        name = "_".join(normalize(str(key)).lower().split())
+        values = value if isinstance(value, list | tuple) else [value]
+        is_flat = all(isinstance(each, str | int | float | date) for each in values)
+        if _META_NAME.fullmatch(name) and name not in RESERVED and is_flat and len(meta) < MAX_META:
+            texts = (f"{each}".lower() if isinstance(each, bool) else normalize(f"{each}") for each in values)
+            meta[name] = single_line(", ".join(texts))[:MAX_META_CHARS]
+    return {name: text for name, text in meta.items() if text}
 
 
 def clean_date(found: object) -> str:

@@ -61,6 +61,7 @@ def read_markdown(data: bytes) -> Content:
         author=about.get("author") or about.get("authors"),
         date=about.get("date"),
         tags=about.get("tags") or about.get("keywords"),
+        meta=about,
     )
 
 
