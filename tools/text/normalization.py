@@ -29,6 +29,7 @@ _SHIFTING = re.compile(r"iso-?2022|hz|utf-?7", re.IGNORECASE)
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
 # Soft hyphens and byte order marks are invisible, and would cut words in two for every search.
 _INVISIBLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\ufeff]")
+_SPACES = re.compile("[\u2000-\u200a\u202f\u205f]")
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x85]")
 # Marks that combine with the letter before them are among these; no other character of theirs is a letter.
 _MARKS = re.compile(r"[^\w\s\x00-\x7f]{31,}")
@@ -108,8 +109,8 @@ def _unmarked_utf16(data: bytes) -> str | None:
 
 
 def normalize(text: str) -> str:
-    """Line ends as "\\n", canonical composition (NFC), and nothing that is invisible or cannot be stored."""
-    text = _INVISIBLE.sub("", _LINE_ENDS.sub("\n", text))
+    """Line ends as "\\n", spaces of all widths as " ", canonical composition (NFC), nothing invisible or not storable."""
+    text = _INVISIBLE.sub("", _SPACES.sub(" ", _LINE_ENDS.sub("\n", text)))
     return unicodedata.normalize("NFC", _MARKS.sub(_thinned, _SURROGATES.sub("\ufffd", text)))
 
 
