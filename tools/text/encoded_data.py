@@ -3,7 +3,7 @@
 import re
 
 LEFT_OUT = "…"
-"""Stands in place of encoded data."""
+"""What is shown in place of encoded data."""
 LONGEST_WORD = 16
 """Mean length of the parts of Base64 between slashes and hyphens is more; those of paths and names are shorter."""
 

@@ -109,7 +109,7 @@ def _unmarked_utf16(data: bytes) -> str | None:
 
 
 def normalize(text: str) -> str:
-    """Line ends as "\\n", spaces of all widths as " ", canonical composition (NFC), nothing invisible or not storable."""
+    """Line ends as "\\n", spaces as " ", canonical composition (NFC), without what is invisible or cannot be stored."""
     text = _INVISIBLE.sub("", _SPACES.sub(" ", _LINE_ENDS.sub("\n", text)))
     return unicodedata.normalize("NFC", _MARKS.sub(_thinned, _SURROGATES.sub("\ufffd", text)))
 

@@ -35,6 +35,7 @@ async def test_ingest_of_nothing_readable_fails_with_the_reason(
     assert (done.out + done.err).count(reason) == 1
 
 
+@pytest.mark.nightly
 async def test_documents_are_found_by_their_own_fields(tmp_path: Path) -> None:
     lease = "---\ntitle: Lease\nclient: Ada\nrooms: 3\n---\nThe rent is 40 euro."
     sidecar = '{"client": "Edric", "author": "Rosa"}'

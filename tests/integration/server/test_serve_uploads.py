@@ -197,8 +197,8 @@ async def test_queued_upload_can_be_stopped(serving: Serve, gated: Gated) -> Non
         assert "first" in (await client.get("/v1/documents/one.txt")).json()["text"]
 
 
-async def test_own_fields_of_an_upload_can_be_filtered(serve: Serve) -> None:
-    async with serve() as client:
+async def test_own_fields_of_an_upload_can_be_filtered(serving: Serve) -> None:
+    async with serving() as client:
         sent = [("files", (name, text)) for name, text in (("a.txt", b"The rent."), ("b.txt", b"The dues."))]
         sent.append(("files", ("b.txt.meta.json", b'{"client": "Edric"}')))
         taken = await client.post("/v1/documents", files=sent, data={"meta": '{"client": "Ada", "author": "Rosa"}'})

@@ -219,7 +219,7 @@ def test_titles_of_restructured_text_and_asciidoc_are_headings() -> None:
 
 
 def office(suffix: str) -> bytes:
-    """Return the content of an Office file that says "Heron"."""
+    """Return the content of an Office file with the text "Heron"."""
     if suffix == ".docx":
         document = docx.Document()
         document.add_paragraph("Heron")
@@ -396,7 +396,7 @@ def test_form_that_only_adobe_reader_shows_is_named(has_xfa: bool, tmp_path: Pat
         assert load(tmp_path / "a.pdf").text == "Please wait..."
 
 
-def test_outlook_mail_of_rich_text_alone_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outlook_mail_of_rich_text_alone_has_a_remark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("oxmsg.Message.body", None)
     monkeypatch.setattr("oxmsg.Message.html_body", None)
     content = read_msg(Path(__file__).with_name("ferry.msg").read_bytes())

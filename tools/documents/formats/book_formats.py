@@ -63,7 +63,7 @@ def read_epub(data: bytes) -> Content:
 
 
 def _chapters(archive: ZipFile, package_path: PurePosixPath, package: "Element") -> Iterator[Section]:
-    """Yield the chapters; one that the table of contents alone names begins where that says."""
+    """Yield the chapters; one that the table of contents alone names begins at the element to which it refers."""
     files = {item.get("id"): _name_in(package_path, item.get("href", "")) for item in package.iter(f"{_OPF}item")}
     entries = _table_of_contents(archive, package_path, package)
     names, title = set(archive.namelist()), ""
