@@ -288,6 +288,7 @@ def test_old_workbook_is_read_with_its_values() -> None:
     assert "| Heron | 1999-03-04 | 2.5 | True | 3 |" in text_of(content)
     assert "| Ash | 1999-03-04 10:30:00 | 0.3 | False | 1000000 |" in text_of(content)
     assert text_of(content).count("| north |") == 2
+    assert "## Hid (hidden)" in text_of(content)
     assert join_sections(content.sections)[1][0][1].name == "Fares, rows"
 
 

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from sleuth.tools.documents.formats.book_formats import read_eml
-from sleuth.tools.documents.formats.content import Content, damage_as
+from sleuth.tools.documents.formats.content import Content, Section, damage_as
 from sleuth.tools.documents.formats.data_formats import read_xml
 from sleuth.tools.documents.formats.office_formats import cell_text, read_pptx, read_rtf, read_xlsx, sheet_sections
 from sleuth.tools.documents.formats.plain_formats import read_html, read_plain, read_table
@@ -82,16 +82,19 @@ def read_xls(data: bytes) -> Content:
 def _read_workbook(data: bytes) -> Content:
     try:
         with extra("loaders", "Reading .xls and .xlsb files"):
-            from python_calamine import CalamineWorkbook, PasswordError, SheetTypeEnum
+            from python_calamine import CalamineWorkbook, PasswordError, SheetTypeEnum, SheetVisibleEnum
     except MissingExtra as error:
         raise DocumentError(f"cannot be read. {error} Or save the file as .xlsx.") from error
     try:
         book = CalamineWorkbook.from_filelike(BytesIO(data))
     except PasswordError as error:
         raise DocumentError(PROTECTED) from error
-    sheets = [each.name for each in book.sheets_metadata if each.typ == SheetTypeEnum.WorkSheet]
-    tables = [(name, list(_rows(book.get_sheet_by_name(name)))) for name in sheets]
-    return Content(None, [section for name, rows in tables for section in sheet_sections(name, rows)])
+    sections: list[Section] = []
+    for sheet in book.sheets_metadata:
+        if sheet.typ == SheetTypeEnum.WorkSheet:
+            name = sheet.name if sheet.visible == SheetVisibleEnum.Visible else f"{sheet.name} (hidden)"
+            sections += sheet_sections(name, list(_rows(book.get_sheet_by_name(sheet.name))))
+    return Content(None, sections)
 
 
 def _rows(sheet: Any) -> Iterator[Numbered]:  # noqa: ANN401 - python-calamine comes with an extra
