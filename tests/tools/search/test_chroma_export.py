@@ -34,7 +34,7 @@ def test_records_become_lines_of_a_corpus(place: Path, tmp_path: Path) -> None:
     file = export_chroma(place, None, tmp_path / "imports")
     rows = {row["id"]: row for row in map(json.loads, file.read_text(encoding="utf-8").splitlines())}
     assert rows == {
-        "a": {"id": "a", "title": "light.md", "text": "The light was lit.", "author": "Ada"},
+        "a": {"id": "a", "title": "light.md", "text": "The light was lit.", "author": "Ada", "page": 3},
         "b": {"id": "b", "title": "The mill", "text": "The mill ran.", "tags": "water, grain"},
         "c": {"id": "c", "title": "c", "text": "Nothing about it."},
     }

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from chromadb.api.client import Client
 
 _PAGE = 1_000
-_KEPT = ("author", "date", "tags")
 
 
 def export_chroma(place: Path | str, collection: str | None, folder: Path) -> Path:
@@ -25,7 +24,7 @@ def export_chroma(place: Path | str, collection: str | None, folder: Path) -> Pa
         folder: the corpus is written there.
 
     Returns:
-        The file: one {"id", "title", "text"} per record, with "author", "date" and "tags" from its metadata.
+        The file: one {"id", "title", "text"} per record, with the other fields of its metadata.
 
     Raises:
         UsageError: the folder has no Chroma database, or several collections; UnknownName for an unknown one.
@@ -69,5 +68,5 @@ def _records(client: "Client", name: str) -> Iterator[dict[str, Any]]:
         for id_, text, metadata in zip(page["ids"], texts, about, strict=True):
             known: Mapping[str, Any] = metadata or {}
             title = next((known[key] for key in TITLES if isinstance(known.get(key), str) and known[key]), id_)
-            kept = {key: known[key] for key in _KEPT if known.get(key)}
-            yield {"id": id_, "title": title, "text": text or "", **kept}
+            kept = {key: value for key, value in known.items() if value not in (None, "") and key not in TITLES}
+            yield {**kept, "id": id_, "title": title, "text": text or ""}
