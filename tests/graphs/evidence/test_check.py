@@ -54,8 +54,8 @@ async def test_answer_with_little_support_stays_with_what_the_checker_reads() ->
 
 
 async def test_the_same_answer_from_other_passages_is_not_another_one() -> None:
-    wet = passage("rain", "It rains in Varn.")
-    case = plain([reading("Varn", quote="It rains in Varn.")], [wet, TOWER], CHECKED)
+    wet = passage("rain", "It rains on the tower in Varn.")
+    case = plain([reading("Varn", quote="It rains on the tower in Varn.")], [wet, TOWER], CHECKED)
     verdict = await case.run("Where does the tower stand?", checker=ScriptedChecker())
     assert verdict["support"].keys() == {"score", "answerable", "weak"}
 
