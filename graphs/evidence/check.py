@@ -34,15 +34,15 @@ from sleuth.tools.storage.archive import Archive
 from sleuth.tools.text.dates import read_date
 from sleuth.tools.text.language import may_be_english
 from sleuth.tools.text.normalization import single_line
+from sleuth.tools.text.sentences import sentence_spans
 from sleuth.tools.types import Passage
 
 SPAN_WORDS = 12
-"""Answers up to this length are compared with what the checker reads; longer ones are checked as statements."""
-GOOD_SUPPORT = 0.75
-"""2 % of the answers without their passage reach this support, 9 % of those to questions that differ in a detail, and
-27 % of right ones, with the small checker (`benchmarks.false_answers --half 1`)."""
-MIN_SUPPORT = 0.2
-"""An answer that the checker itself reads with less support is not used."""
+"""Answers up to this length are compared with what the checker reads; of longer ones each sentence is checked."""
+GOOD_SUPPORT = 0.8
+"""The least probability of an answer that is shown as supported."""
+MIN_SUPPORT = 0.3
+"""The least probability of an answer that the checker itself reads and that is used."""
 _UNFITTED = Threshold(value=0.0, by="not fitted for this model")
 
 
@@ -106,8 +106,9 @@ async def assess(
         return Support(score=0.0, answerable=read["support"]["answerable"], weak=True, also=also)
     reading = await asyncio.to_thread(checker.read, question, as_evidence(cited))
     if len(answer.split()) > SPAN_WORDS:
-        stated = await asyncio.to_thread(checker.check, answer, as_evidence(cited))
-        return make_support(stated.supported, reading)
+        sentences = [answer[start:end] for start, end in sentence_spans(answer)]
+        stated = [await asyncio.to_thread(checker.check, each, as_evidence(cited)) for each in sentences]
+        return make_support(min(each.supported for each in stated), reading)
     support = make_support(reading.support_of(answer), reading)
     if every != cited:
         reading = await asyncio.to_thread(checker.read, question, as_evidence(every))

@@ -18,6 +18,7 @@ from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.errors import UsageError
+from sleuth.tools.evidence_checker.checker import SupportFit
 
 TOWER = passage("tower", "The tower stands in Varn. It is 30 m high.")
 RAIN = passage("rain", "Rain falls in Isk, where nothing stands.")
@@ -37,7 +38,10 @@ async def test_supported_answer_is_accepted_with_its_support() -> None:
     asked = "Where does the tower stand?"
     assert checker.read_of == [(asked, ["Tower"]), (asked, ["Rain", "Tower"])], "the cited passages, and all"
     assert verdict["text"] == "Varn"
-    assert verdict["support"] == {"score": pytest.approx(0.9 * 0.9 * 0.95), "answerable": 0.9}
+    assert verdict["support"] == {
+        "score": pytest.approx(SupportFit().probability(0.9, 0.9 * 0.95), abs=1e-4),
+        "answerable": 0.9,
+    }
     assert case.prompts() == ["reader/read"]
 
 
