@@ -195,7 +195,8 @@ def _is_sentence(text: str) -> bool:
 
 
 async def support_of_run(checker: EvidenceChecker, values: Mapping[str, Any], archive: Archive) -> Support | None:
-    """Return how well the cited passages support a finished run's answer; None without an answer.
+    """Return how well the cited passages support a finished run's answer, by its own check if it had one; None without
+    an answer.
 
     Args:
         checker: the evidence checker.
@@ -205,6 +206,8 @@ async def support_of_run(checker: EvidenceChecker, values: Mapping[str, Any], ar
     verdict = values["verdict"]
     if verdict["status"] != "answered":
         return None
+    if "support" in verdict:
+        return Support(**verdict["support"])
     found = await found_passages(values, archive)
     return await assess(checker, values["question"], verdict["text"], verdict["citations"], found)
 

@@ -1,5 +1,6 @@
 """The check of an answer by the evidence checker: its support, another finding, or a refusal."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -165,13 +166,26 @@ async def test_graph_with_a_check_needs_a_checker() -> None:
 async def test_support_of_a_finished_run_equals_that_of_the_check() -> None:
     case = plain([reading("Varn")], [RAIN, TOWER], CHECKED)
     verdict = await case.run("Where does the tower stand?", checker=ScriptedChecker())
-    assert await support_of_run(ScriptedChecker(), case.state, case.archive) == verdict["support"]
+    unchecked = {**case.state, "verdict": {name: each for name, each in verdict.items() if name != "support"}}
+    assert await support_of_run(ScriptedChecker(), unchecked, case.archive) == verdict["support"]
+    other = ScriptedChecker(answerable=0.1)
+    assert await support_of_run(other, case.state, case.archive) == verdict["support"], "it is not read again"
 
 
 @pytest.mark.parametrize(("words", "supported", "score"), [(13, 0.8, 0.8), (13, 0.1, 0.1), (12, 0.8, 0.0)])
 async def test_long_answer_is_checked_as_a_statement(words: int, supported: float, score: float) -> None:
     found = await assess(ScriptedChecker(supported=supported), "Where?", "word " * words, [], [TOWER])
     assert found["score"] == score
+
+
+async def test_least_supported_sentence_of_a_long_answer_counts() -> None:
+    class Doubting(ScriptedChecker):
+        def check(self, statement: str, passages: Any) -> Any:
+            return replace(super().check(statement, passages), supported=0.9 if "Varn" in statement else 0.1)
+
+    long = "The tower stands in Varn, as everyone who has been there knows. It was built by a king of old."
+    found = await assess(Doubting(), "Where does the tower stand?", long, [], [TOWER])
+    assert (found["score"], found.get("weak")) == (0.1, True)
 
 
 async def test_check_does_not_change_the_seeds_of_a_run() -> None:
