@@ -10,7 +10,6 @@ waits for the person (`listen`, `approve`) it can be resumed with a reply, or re
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
@@ -24,10 +23,12 @@ from sleuth.agents.model_calls.caller import is_demo
 from sleuth.agents.roles import conversation, planning
 from sleuth.graphs.chat.messages import Messages, as_conversation, reply_id
 from sleuth.graphs.chat.question_rewriting import make_standalone
+from sleuth.graphs.chat.references import refers_back, resolve_references
+from sleuth.graphs.chat.small_talk import REPLIES, is_answered_at_once, is_command, run_command, small_talk_reply
 from sleuth.graphs.core.answer import Subrun, Verdict, total_cost
 from sleuth.graphs.core.approval import AwaitsApproval, ask_approval
 from sleuth.graphs.core.context import Context
-from sleuth.graphs.core.method import DelegatingSettings, Method, summarize_update
+from sleuth.graphs.core.method import MODELLESS_METHOD, DelegatingSettings, Method, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, node
 from sleuth.graphs.core.state import RunState, Update, same_question
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
@@ -79,19 +80,6 @@ class State(AwaitsApproval, Message, RunState):
     """The steps of the method, if they have to be approved."""
 
 
-REPLIES = MappingProxyType(
-    {
-        "hello": "Hello! What would you like to know?",
-        "thanks": "You are welcome! Ask me anything else about your documents.",
-        "goodbye": "Goodbye!",
-        "introduction": (
-            "I am sleuth: I answer questions about your documents and cite the passages. Ask me something about them."
-        ),
-    }
-)
-"""The replies without a search, by the kinds of `SmallTalk`."""
-
-
 @node
 async def classify(state: State, call: Call[Settings]) -> Update:
     """Start a turn: classify the message, which is clarified at most once, as is the reply to a clarification."""
@@ -100,13 +88,10 @@ async def classify(state: State, call: Call[Settings]) -> Update:
         raise UsageError("There is nothing to reply to: the conversation must end with a message of the person.")
     question, kind = message.text.strip(), "small talk"
     call.state = State(messages=state.messages, question=question)  # what was spent on earlier turns does not count
-    halted = not call.affords()
-    if not (halted or is_command(question)):
-        given = as_conversation(state.messages, question)
-        loss = "The message is taken for a question."
-        kind = await ask_or(call.model, conversation.ROUTE, given, "follow-up", loss)
-        if is_demo(call.model.calls):  # its classification is of no use
-            kind = "follow-up" if _has_subject(question) else "small talk"
+    needs_model = not is_answered_at_once(question) and call.settings.method != MODELLESS_METHOD
+    halted = needs_model and not call.affords()
+    if not halted:
+        kind = await _kind_of(as_conversation(state.messages, question), call)
     if kind == "ambiguous" and not (call.settings.ask_back and not _already_clarified(state.messages)):
         kind = "follow-up"
     return {
@@ -120,20 +105,22 @@ async def classify(state: State, call: Call[Settings]) -> Update:
         "halted": halted,
         "notes": dict.fromkeys(state.notes),
         "calls": dict.fromkeys(state.calls),
+        "warnings": [],
     }
 
 
 @node
 async def converse(state: State, call: Call[Settings]) -> Update:
-    """Reply to small talk with a fixed sentence, which the model chooses, unless a search is needed after all."""
-    made = conversation.SmallTalk()
-    if not (is_command(state.question) or is_demo(state.calls)):
+    """Reply to a command, or to small talk with a fixed sentence, unless a search is needed after all."""
+    if is_command(state.question):
+        return {"verdict": run_command(state.question, call.settings.method, state.messages)}
+    text, made = small_talk_reply(state.question), conversation.SmallTalk()
+    if not text and _is_of_use(call):
         call.require()
-        given = as_conversation(state.messages, state.question)
-        made = await ask_or(call.model, conversation.REPLY, given, made, "")
+        made = await ask_or(call.model, conversation.REPLY, as_conversation(state.messages, state.question), made, "")
         if made.needs_search:
             return {"verdict": None}
-    return {"verdict": Verdict(status="answered", text=REPLIES[made.reply], citations=[])}
+    return {"verdict": Verdict(status="answered", text=text or REPLIES[made.reply], citations=[])}
 
 
 @node
@@ -156,20 +143,22 @@ async def clarify(state: State, call: Call[Settings]) -> Update:
 
 
 async def listen(state: State) -> Update:
-    """Wait for the reply to a clarifying question; an empty reply is ignored."""
-    asked = state.messages[-1]
+    """Wait for the reply to a clarifying question; an empty one is ignored, and small talk is replied to meanwhile."""
+    asked = next(message for message in reversed(state.messages) if message.additional_kwargs.get("asked_back"))
     reply = interrupt({"question": asked.text, "options": asked.additional_kwargs.get("options", [])})
     text = reply.strip() if isinstance(reply, str) else ""
+    if said := small_talk_reply(text):
+        return {"messages": [HumanMessage(text), AIMessage(said, additional_kwargs={"status": "answered"})]}
     return {"messages": [HumanMessage(text)], "question": text, "verdict": None} if text else {}
 
 
 @node
 async def refine(state: State, call: Call[Settings]) -> Update:
     """Rewrite a follow-up as a question that can be understood without the conversation."""
-    turns = as_conversation(state.messages, state.question).turns
-    if turns:
+    turns, model = as_conversation(state.messages, state.question).turns, call.model if _is_of_use(call) else None
+    if turns and model:
         call.require()
-    return {"question": await make_standalone(call.model, state.question, turns), "kind": "follow-up"}
+    return {"question": await make_standalone(model, state.question, turns), "kind": "follow-up"}
 
 
 @node
@@ -236,7 +225,7 @@ async def answer(state: State) -> Update:
 def _reply(state: State) -> tuple[AIMessage, Verdict]:
     """Return the message that ends the turn, and its verdict; its usage is that of all model calls of the turn.
 
-    Without a search the text has no footnotes and no explanation. Citations and origin are in `additional_kwargs`.
+    Citations and origin are in `additional_kwargs`.
     """
     verdict, cost = state.verdict, total_cost(state.calls)
     subrun = state.hop if state.hop and state.hop["status"] != "new" else None
@@ -254,7 +243,7 @@ def _reply(state: State) -> tuple[AIMessage, Verdict]:
         "cost": cost,
         "warnings": state.warnings,
     }
-    text = (not subrun and verdict["text"]) or with_footnotes(verdict).text
+    text = with_footnotes(verdict).text
     message = AIMessage(text, id=reply_id(state.messages), additional_kwargs=about, usage_metadata=as_usage(**cost))
     return message, verdict
 
@@ -332,15 +321,30 @@ def graph() -> StateGraph[State, Context, Message, State]:
 # What the nodes above are made of
 
 
-def is_command(message: str) -> bool:
-    """Return whether a message is a slash command, such as `/help`; paths are none."""
-    return bool(re.fullmatch(r"/[a-zA-Z]+(\s.*)?", message))
+async def _kind_of(given: conversation.ConversationInput, call: Call[Settings]) -> str:
+    """Return the kind of a message; rules decide where there is no model, and correct what it overlooks."""
+    question, kind = given.question, "question"
+    if is_answered_at_once(question):
+        return "small talk"
+    if call.settings.method != MODELLESS_METHOD:
+        kind = await ask_or(call.model, conversation.ROUTE, given, "follow-up", "The message is taken for a question.")
+    if not _is_of_use(call):
+        needs_search = _has_subject(question) or resolve_references(question, given.turns) != question
+        return "follow-up" if needs_search else "small talk"
+    return "follow-up" if kind == "question" and given.turns and refers_back(question) else kind
+
+
+def _is_of_use(call: Call[Settings]) -> bool:
+    """Return whether a model is to classify and rewrite messages: not for a method without one, nor the demo model."""
+    calls = {**call.state.calls, **(call.model.calls if call.settings.method != MODELLESS_METHOD else {})}
+    return call.settings.method != MODELLESS_METHOD and not is_demo(calls)
 
 
 def _has_subject(message: str) -> bool:
     """Return whether a part of a message asks with a content word, or has a name, a number or three content words."""
     for part in re.findall(r"[^,;:.!?？؟]+[?？؟]?", message):
-        words = 1 if part[-1] in "?？؟" else 3
+        asks = part[-1] in "?？؟" or re.match(r"\W*(?:who|what|when|where|which|why|how)\b", part, re.IGNORECASE)
+        words = 1 if asks else 3
         if len(content_words(part)) >= words or re.search(r"\s(?!I\b)[A-Z]|\d", part.strip()):
             return True
     return False

@@ -22,6 +22,7 @@ from sleuth.agents.model import Message, NamedModel, Reply, Request
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget, Context, Services
 from sleuth.graphs.core.events import Event
+from sleuth.graphs.core.method import MODELLESS_METHOD
 from sleuth.graphs.core.subrun import in_fresh_context
 from sleuth.graphs.core.thresholds import fitted_thresholds
 from sleuth.graphs.evidence.reading_model import with_reading_roles
@@ -57,8 +58,6 @@ if TYPE_CHECKING:
 
 
 DEFAULT_METHOD = "auto"
-MODELLESS_METHOD = "reader"
-"""The default method without a model server."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from scenes import Shelf
 from scripted_model import ScriptedModel
 
 from sleuth.graphs.chat import graph as chat
-from sleuth.graphs.chat.graph import REPLIES
+from sleuth.graphs.chat.small_talk import REPLIES
 from sleuth.graphs.core.context import Budget, Context
 from sleuth.graphs.runs.execution import CheckpointerSubruns, compile_method
 from sleuth.studio.langgraph_dev.checkpointer import DevCheckpoints
