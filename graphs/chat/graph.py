@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 from pydantic import Field, model_validator
 
@@ -24,7 +25,7 @@ from sleuth.agents.roles import conversation, planning
 from sleuth.graphs.chat.messages import Messages, as_conversation, reply_id
 from sleuth.graphs.chat.question_rewriting import make_standalone
 from sleuth.graphs.chat.references import refers_back, resolve_references
-from sleuth.graphs.chat.small_talk import REPLIES, is_answered_at_once, is_command, run_command, small_talk_reply
+from sleuth.graphs.chat.small_talk import REPLIES, is_answered_at_once, reply_at_once
 from sleuth.graphs.core.answer import Subrun, Verdict, total_cost
 from sleuth.graphs.core.approval import AwaitsApproval, ask_approval
 from sleuth.graphs.core.context import Context
@@ -112,15 +113,15 @@ async def classify(state: State, call: Call[Settings]) -> Update:
 @node
 async def converse(state: State, call: Call[Settings]) -> Update:
     """Reply to a command, or to small talk with a fixed sentence, unless a search is needed after all."""
-    if is_command(state.question):
-        return {"verdict": run_command(state.question, call.settings.method, state.messages)}
-    text, made = small_talk_reply(state.question), conversation.SmallTalk()
-    if not text and _is_of_use(call):
+    if verdict := reply_at_once(state.question, call.settings.method, state.messages):
+        return {"verdict": verdict}
+    made = conversation.SmallTalk()
+    if _is_of_use(call):
         call.require()
         made = await ask_or(call.model, conversation.REPLY, as_conversation(state.messages, state.question), made, "")
         if made.needs_search:
             return {"verdict": None}
-    return {"verdict": Verdict(status="answered", text=text or REPLIES[made.reply], citations=[])}
+    return {"verdict": Verdict(status="answered", text=REPLIES[made.reply], citations=[])}
 
 
 @node
@@ -142,13 +143,16 @@ async def clarify(state: State, call: Call[Settings]) -> Update:
     }
 
 
-async def listen(state: State) -> Update:
+async def listen(state: State, runtime: Runtime[Context]) -> Update:
     """Wait for the reply to a clarifying question; an empty one is ignored, and small talk is replied to meanwhile."""
+    settings = runtime.context.settings
+    assert isinstance(settings, Settings)
     asked = next(message for message in reversed(state.messages) if message.additional_kwargs.get("asked_back"))
     reply = interrupt({"question": asked.text, "options": asked.additional_kwargs.get("options", [])})
     text = reply.strip() if isinstance(reply, str) else ""
-    if said := small_talk_reply(text):
-        return {"messages": [HumanMessage(text), AIMessage(said, additional_kwargs={"status": "answered"})]}
+    if said := reply_at_once(text, settings.method, state.messages):
+        about = {"status": said["status"], "citations": said["citations"]}
+        return {"messages": [HumanMessage(text), AIMessage(with_footnotes(said).text, additional_kwargs=about)]}
     return {"messages": [HumanMessage(text)], "question": text, "verdict": None} if text else {}
 
 

@@ -71,6 +71,11 @@ def reply_id_to(message: str | None) -> str:
     return str(uuid5(NAMESPACE_OID, f"reply to {message}"))
 
 
+def message_to_json(message: AnyMessage) -> dict[str, Any]:
+    """Return a message as JSON, as `convert_to_messages` reads it."""
+    return message.model_dump(include={"type", "content", "id", "additional_kwargs"}, mode="json")
+
+
 def unanswered_message(asked: str | None, problem: str) -> AIMessage:
     """Return the message that states why the message with an id has no answer, before the next one is taken up."""
     text = f"This message was not answered. {problem}" if problem else "This message was not answered: it was stopped."

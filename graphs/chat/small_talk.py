@@ -103,6 +103,14 @@ def describe_commands(commands: Mapping[str, str] = COMMANDS) -> str:
     return "\n".join(f"/{name:<8} {meaning}" for name, meaning in commands.items())
 
 
+def reply_at_once(message: str, method: str, earlier: Iterable[AnyMessage]) -> Verdict | None:
+    """Return the reply to a command or to small talk; None for any other message. Takes what `run_command` takes."""
+    if is_command(message):
+        return run_command(message, method, earlier)
+    text = small_talk_reply(message)
+    return Verdict(status="answered", text=text, citations=[]) if text else None
+
+
 def run_command(message: str, method: str, earlier: Iterable[AnyMessage]) -> Verdict:
     """Return the reply to a slash command; that of an unknown one lists all.
 

@@ -277,6 +277,11 @@ class Answer:
         return is_weak(self.status, self.support)
 
     @property
+    def is_small_talk(self) -> bool:
+        """Return whether a chat replied without a run of a method."""
+        return self.method == "chat" and self.status == "answered" and self.hops is None
+
+    @property
     def is_unchecked(self) -> bool:
         """Return whether nothing has checked if the sources support the answer."""
         return self.status == "answered" and self.support is None and self.method not in OWN_CHECKS

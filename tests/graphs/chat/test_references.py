@@ -16,7 +16,11 @@ THANKS = ("Thanks!", "You are welcome!")
 
 
 def turns(*exchanges: tuple[str, str]) -> list[Turn]:
-    return [Turn(speaker=who, text=text) for each in exchanges for who, text in zip(("user", "assistant"), each)]  # type: ignore[arg-type]
+    return [
+        turn
+        for asked, said in exchanges
+        for turn in (Turn(speaker="user", text=asked), Turn(speaker="assistant", text=said))
+    ]
 
 
 @pytest.mark.parametrize(
