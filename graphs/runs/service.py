@@ -401,9 +401,9 @@ class RunService:
             timed = add_callbacks(with_clock(start, worked), callbacks)
             async with aclosing(stream_steps(self.graph(thread), given, timed, context, control=control)) as events:
                 async for event in events:
-                    yield parse_event(
-                        {"thread": thread.id, "method": thread.method, "part_of": thread.part_of, **event}
-                    )
+                    about = {"thread": thread.id, "method": thread.method, "part_of": thread.part_of}
+                    of_turn = {"turn": turn.id} if turn and "state" in event else {}
+                    yield parse_event({**about, **event, **of_turn})
         yield await self._answer(thread)
 
     def graph(self, thread: Thread) -> Compiled:
@@ -485,6 +485,7 @@ class RunService:
             table=kind.read_table(state.values),
             ask_all=verdict.get("ask_all"),
             asks=asks,
+            turn=thread.options.turn.id if thread.method == CHAT.name and thread.options.turn else None,
         )
 
 
