@@ -1,6 +1,6 @@
 """Follow-ups resolved by rules, where no model rewrites them: pronouns, and questions that repeat only a part.
 
-A pronoun stands for a name of the latest turn that has a fitting one. "He" after "Who built the light?" is the answer,
+A pronoun refers to a name of the latest turn that has a fitting one. "He" after "Who built the light?" is the answer,
 "it" is the light. "And when?" asks the question before with another question word, "and Ruske?" with another name.
 The rules know English only; a message that they do not fit is unchanged.
 """
@@ -26,10 +26,10 @@ _ABOUT: Final = re.compile(r"^(?:what|how) about\s+", re.IGNORECASE)
 _ASKING: Final = re.compile(
     r"^(?:in which \w+|how (?:many|much|long|old|far)|who|whom|what|when|where|which|why|how)\b", re.IGNORECASE
 )
-_ASKS_PERSON: Final = re.compile(
-    r"\b(?:who|whom|whose|name of|wife|husband|spouse|father|mother|parents?|sons?|daughters?|brothers?|sisters?)\b",
-    re.IGNORECASE,
+_KIN: Final = re.compile(
+    r"\b(?:wife|husband|spouse|father|mother|parents?|sons?|daughters?|brothers?|sisters?)\b", re.IGNORECASE
 )
+_WHO: Final = re.compile(r"\b(?:who|whom|whose|name of)\b", re.IGNORECASE)
 _LAST_PHRASE: Final = re.compile(r"\bthe (?:\w+ ){0,3}\w+(?=\W*$)", re.IGNORECASE)
 _ASKS_ABOUT: Final = re.compile(r"[Ww]ho (?:is|was) [A-Z]\w*(?: [A-Z]\w*)*\W*")
 _NAME: Final = re.compile(r"[A-Z]\w*(?:[ -](?:(?:of|de|von|van|the) )?[A-Z]\w*){0,4}")
@@ -40,7 +40,7 @@ Exchange = tuple[str, str]
 
 
 def refers_back(message: str) -> bool:
-    """Return whether a message has a pronoun, and no name before it that the pronoun could stand for."""
+    """Return whether a message has a pronoun, and no name before it that the pronoun could refer to."""
     pronoun = _PRONOUN.search(message)
     return pronoun is not None and not any(message.find(name) < pronoun.start() for name in _names(message))
 
@@ -103,14 +103,17 @@ def _replace_pronouns(bare: str, exchanges: Sequence[Exchange]) -> str:
 
 
 def _candidates(kind: str | None, question: str, answer: str) -> Iterator[str]:
-    """Yield the names that a pronoun of a kind may stand for after a question and its answer, the likeliest first."""
+    """Yield the names to which a pronoun of a kind may refer after a question and its answer, the likeliest first."""
     asked, answered = _names(question), [answer] if _NAME.fullmatch(answer) else _names(answer)
     answered = [name for name in answered if name not in question]
     articles = [name for name in asked if re.search(rf"\bthe {re.escape(name)}", question, re.IGNORECASE)]
     others = [name for name in asked if name not in articles]
-    asks_person = _ASKS_PERSON.search(question) and not _ASKS_ABOUT.fullmatch(question)
-    if kind == "person":
-        yield from [*answered, *others] if asks_person else [*others, *articles]
+    asks_kin = _KIN.search(question)
+    asks_person = (asks_kin or _WHO.search(question)) and not _ASKS_ABOUT.fullmatch(question)
+    if kind == "person" and asks_person:
+        yield from [*answered, *(others if asks_kin else [])]
+    elif kind == "person":
+        yield from [*others, *articles]
     elif kind == "place":
         yield from [*others, *articles] if asks_person else [*answered, *others, *articles]
     elif kind == "thing":

@@ -79,6 +79,13 @@ def is_answered_at_once(message: str) -> bool:
     return is_command(message) or bool(small_talk_reply(message))
 
 
+def as_chat(question: str, method: str, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the method and the settings of a question. Small talk begins a chat with the method, which is no run."""
+    if is_answered_at_once(question) and method in get_args(MethodName):
+        return "chat", {"method": method, "method_settings": values}
+    return method, values
+
+
 def _parse_command(message: str) -> tuple[str, str]:
     command, argument = [*message.strip()[1:].split(maxsplit=1), ""][:2]
     return command.casefold(), argument.strip()

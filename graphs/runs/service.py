@@ -53,9 +53,9 @@ from sleuth.graphs.runs.execution import (
     stream_steps,
 )
 from sleuth.graphs.runs.turns import (
+    first_turn,
     input_for,
     is_unfinished,
-    messages_of_answer,
     next_turn,
     pending_interrupt,
     state_before,
@@ -118,8 +118,7 @@ class RunService:
         Raises:
             UsageError: an empty or too long question, an unknown method or setting, pages without text, a filter that
                 cannot be parsed, a check of the answer without an evidence checker, or an invalid name of a thread.
-            RunError: the last turn of the chat has not ended, or the thread was used before, unless it is a chat or
-                waits for a reply.
+            RunError: the thread was used before, unless it is a chat or waits for a reply.
         """
         checked, origin = check_question(question), origin or Origin()
         kind, id = runnable(method_name), thread or uuid.uuid4().hex[:12]
@@ -133,13 +132,12 @@ class RunService:
             await self._check_name(thread)
         self._check_settings(kind, configure(kind, values or {}, profile))
         more: dict[str, Any] = {"where": where.strip()} if parse_filter(where).terms else {}
-        is_chat = method_name == CHAT.name
+        is_chat, values = method_name == CHAT.name, values or {}
         if is_chat:
-            values = {**(values or {}), **settings_of_command(checked)}
-            before = messages_of_answer(after) if after else []
-            more["turn"] = Turn(text=checked, at="", id=message_id or uuid.uuid4().hex, before=before)
+            values = {**values, **settings_of_command(checked)}
+            more["turn"] = first_turn(checked, after, message_id=message_id)
         options = StoredOptions(
-            values=values or {},
+            values=values,
             profile=profile,
             budget=budget or Budget(),
             pages=await self._store_pages(pages, with_collection=with_collection),

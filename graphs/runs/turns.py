@@ -82,8 +82,13 @@ def messages_of(thread: Thread, state: StateSnapshot) -> list[AnyMessage]:
     return messages
 
 
-def messages_of_answer(answer: Answer) -> list[dict[str, Any]]:
-    """Return the question and answer of a run as the messages with which a chat begins."""
+def first_turn(message: str, after: Answer | None, *, message_id: str) -> Turn:
+    """Return the first turn of a chat, which may follow up on the answer of another run."""
+    before = _messages_of(after) if after else []
+    return Turn(text=message, at="", id=message_id or uuid.uuid4().hex, before=before)
+
+
+def _messages_of(answer: Answer) -> list[dict[str, Any]]:
     about = {name: getattr(answer, name) for name in ("status", "citations", "question", "method", "thread")}
     said = AIMessage(message_of(answer), id=uuid.uuid4().hex, additional_kwargs=about)
     return [message_to_json(each) for each in (HumanMessage(answer.question, id=uuid.uuid4().hex), said)]

@@ -80,7 +80,7 @@ async def chat(
                     resumed = None if message else sleuth.runs.run(talk.thread)
                     events = resumed or send(message, values=talk.values, thread=talk.thread)
                     answer = await _answer(sleuth, events, verbose=verbose)
-                    talk.is_stopped = answer is None
+                    talk.is_stopped = answer is None or (talk.is_stopped and answer.is_small_talk)
                     if answer:
                         talk.answer = talk.answer if answer.is_small_talk else answer
                         emit(answer.to_json(), as_json=False, human=answer_view(answer, in_chat=True))

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from uuid import NAMESPACE_OID, uuid5
 
 from langchain_core.callbacks.base import Callbacks
@@ -19,11 +19,11 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.agents.model import Message, NamedModel, Reply, Request
-from sleuth.graphs.chat.small_talk import is_answered_at_once
+from sleuth.graphs.chat.small_talk import as_chat
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget, Context, Services
 from sleuth.graphs.core.events import Event
-from sleuth.graphs.core.method import MODELLESS_METHOD, MethodName
+from sleuth.graphs.core.method import MODELLESS_METHOD
 from sleuth.graphs.core.subrun import in_fresh_context
 from sleuth.graphs.core.thresholds import fitted_thresholds
 from sleuth.graphs.evidence.reading_model import with_reading_roles
@@ -168,9 +168,7 @@ class Sleuth:
         **options: Any,  # noqa: ANN401 - values, budget and thread
     ) -> str:
         check_callbacks(callbacks)
-        method, values = method or self.default_method, options.pop("values", None) or {}
-        if is_answered_at_once(question) and method in get_args(MethodName):
-            method, values = CHAT.name, {"method": method, "method_settings": values}
+        method, values = as_chat(question, method or self.default_method, options.pop("values", None) or {})
         thread = options.get("thread")
         if method == CHAT.name and not (thread and await self.runs.store.threads.exists(thread)):
             values = {"method": self.default_method, **values}

@@ -17,7 +17,7 @@ from sleuth.agents.formatting import Turn
 from sleuth.graphs.chat.messages import append_messages
 from sleuth.graphs.chat.question_rewriting import RewrittenQuestion, rewrite_question
 from sleuth.graphs.chat.references import resolve_references
-from sleuth.graphs.chat.small_talk import settings_of_command
+from sleuth.graphs.chat.small_talk import as_chat, settings_of_command
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.store import open_store
@@ -185,6 +185,7 @@ class Access:
         Raises:
             UsageError: an invalid question or setting.
         """
+        method, values = as_chat(question, method, values)
         known = await self.runs.store.threads.find(thread) if thread and method == CHAT.name and not after else None
         if known and known.method == CHAT.name:
             await self._send(known, check_question(question), values=values, budget=budget)

@@ -4,14 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Depends, Header, Query, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from sleuth.graphs.chat.small_talk import is_answered_at_once
 from sleuth.graphs.core.answer import total_cost
-from sleuth.graphs.core.method import MethodName
 from sleuth.graphs.core.wall_clock import seconds_at
 from sleuth.graphs.evidence.retrieval import mark_changed
 from sleuth.graphs.persistence.run_filter import RunFilter
@@ -105,7 +103,6 @@ async def start(form: forms.RunForm, access: AccessDep) -> forms.Begun:
     method, values, after = form.method or default, form.values, None
     if form.after is not None:
         after = await access.runs.answer((await access.thread(form.after)).id)
-    if form.after is not None or (is_answered_at_once(form.question) and method in get_args(MethodName)):
         method, values = CHAT.name, {"method": method, "method_settings": values}
     elif method == CHAT.name and not (form.thread and await access.find(form.thread)):
         values = {"method": default, **values}

@@ -31,6 +31,11 @@ def turns(*exchanges: tuple[str, str]) -> list[Turn]:
         ("and when was she born?", [WIFE], "When was Averil Quay born?"),
         ("and when was she born?", [ABOUT], "When was Constance Vey born?"),
         ("and when was she born?", [NOTHING, THANKS], "When was Averil Quay born?"),
+        (
+            "and when was she born?",
+            [MILL, ("Who owns Corn Hall?", "I found no answer.")],
+            "When was Constance Vey born?",
+        ),
         ("And where was he born?", [LIGHT], "Where was Bastian Oake born?"),
         ("and when did he die?", [LIGHT, BORN], "When did Bastian Oake die?"),
         ("and when?", [LIGHT, BORN], "When was Bastian Oake born?"),
