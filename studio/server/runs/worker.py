@@ -277,7 +277,7 @@ class RunWorker:
     async def send(self, owner: str, thread: str, message: QueuedMessage) -> None:
         """Store the next message of a chat; its turn begins now, or when the turns before it have ended."""
         await self._queue.add_message(owner, thread, message)
-        with suppress(ThreadBusy):
+        with suppress(ThreadBusy, RunError):  # it is busy, or the server is shutting down
             await self.start(owner, thread)
 
     async def queued_messages(self, thread: str) -> list[QueuedMessage]:
@@ -390,12 +390,13 @@ class RunWorker:
             self._log.close(job.thread)
 
     async def _register(self, job: _Job) -> None:
-        if job.is_recovered and not await self._queue.contains(job.thread):
+        has_begun = await self._queue.contains(job.thread)
+        if job.is_recovered and not has_begun:
             raise ThreadBusy(f"Thread {job.thread} was ended by another server.")
         job.runs = self._tenants.read_only_runs(job.owner)
         job.token = self._tenants.store.locks.token(job.thread)
         await self._queue.add(job.owner, job.thread, job.token, is_recovered=job.is_recovered)
-        if not job.is_recovered:
+        if not has_begun:  # otherwise the turn of a server that was killed is resumed first
             try:
                 await self._take_message(job)
             except SleuthError:
