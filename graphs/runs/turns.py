@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from itertools import pairwise
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, convert_to_messages
@@ -115,8 +116,11 @@ def pending_interrupt(state: StateSnapshot) -> dict[str, Any] | None:
 
 def unanswered_question(thread: Thread, state: StateSnapshot) -> str:
     """Return the message without an answer that only small talk followed, which did not change the chat's state."""
-    messages = state.values.get("messages", [])
-    at = [at for at, each in enumerate(messages) if each.additional_kwargs.get("status") in UNANSWERED]
-    if thread.state not in UNANSWERED or is_unfinished(thread, state) or not at:
+    if thread.state not in UNANSWERED or is_unfinished(thread, state):
         return ""
-    return str(messages[at[-1] - 1].text)
+    for asked, reply in reversed([*pairwise(state.values.get("messages", []))]):
+        if reply.additional_kwargs.get("method"):  # it was answered later
+            return ""
+        if reply.additional_kwargs.get("status") in UNANSWERED:
+            return str(asked.text)
+    return ""
