@@ -116,7 +116,7 @@ async def converse(state: State, call: Call[Settings]) -> Update:
     if verdict := reply_at_once(state.question, call.settings.method, state.messages):
         return {"verdict": verdict}
     made = conversation.SmallTalk()
-    if _is_of_use(call):
+    if _uses_model(call):
         call.require()
         made = await ask_or(call.model, conversation.REPLY, as_conversation(state.messages, state.question), made, "")
         if made.needs_search:
@@ -159,7 +159,7 @@ async def listen(state: State, runtime: Runtime[Context]) -> Update:
 @node
 async def refine(state: State, call: Call[Settings]) -> Update:
     """Rewrite a follow-up as a question that can be understood without the conversation."""
-    turns, model = as_conversation(state.messages, state.question).turns, call.model if _is_of_use(call) else None
+    turns, model = as_conversation(state.messages, state.question).turns, call.model if _uses_model(call) else None
     if turns and model:
         call.require()
     return {"question": await make_standalone(model, state.question, turns), "kind": "follow-up"}
@@ -332,16 +332,17 @@ async def _kind_of(given: conversation.ConversationInput, call: Call[Settings]) 
         return "small talk"
     if call.settings.method != MODELLESS_METHOD:
         kind = await ask_or(call.model, conversation.ROUTE, given, "follow-up", "The message is taken for a question.")
-    if not _is_of_use(call):
+    if not _uses_model(call):
         needs_search = _has_subject(question) or resolve_references(question, given.turns) != question
         return "follow-up" if needs_search else "small talk"
     return "follow-up" if kind == "question" and given.turns and refers_back(question) else kind
 
 
-def _is_of_use(call: Call[Settings]) -> bool:
+def _uses_model(call: Call[Settings]) -> bool:
     """Return whether a model is to classify and rewrite messages: not for a method without one, nor the demo model."""
-    calls = {**call.state.calls, **(call.model.calls if call.settings.method != MODELLESS_METHOD else {})}
-    return call.settings.method != MODELLESS_METHOD and not is_demo(calls)
+    if call.settings.method == MODELLESS_METHOD:
+        return False
+    return not is_demo({**call.state.calls, **call.model.calls})
 
 
 def _has_subject(message: str) -> bool:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from sleuth.agents.formatting import Turn
+from sleuth.agents.formatting import MAX_TURN_CHARS, MAX_TURNS, Turn
 from sleuth.graphs.chat.small_talk import is_answered_at_once
 from sleuth.tools.text.names import FUNCTION_WORDS, find_mentions
 
@@ -48,26 +48,23 @@ def refers_back(message: str) -> bool:
 def resolve_references(message: str, turns: Sequence[Turn]) -> str:
     """Return a message as a question that can be understood without the turns before it, as far as the rules go."""
     exchanges: list[Exchange] = []
-    for at, turn in enumerate(turns):
-        if turn.speaker == "user" and not is_answered_at_once(turn.text):
-            reply = turns[at + 1] if at + 1 < len(turns) else turn
-            line = (
-                re.sub(r"\s*\[\d+\]", "", reply.text.splitlines()[0]).rstrip(".")
-                if reply.speaker == "assistant"
-                else ""
-            )
-            exchanges.append((_resolve(turn.text, exchanges), line))
+    for turn in turns[-MAX_TURNS:]:
+        if turn.speaker == "user":
+            exchanges.append((_resolve(turn.text[:MAX_TURN_CHARS], exchanges), ""))
+        elif exchanges:
+            line = turn.text.strip().partition("\n")[0][:MAX_TURN_CHARS]
+            exchanges[-1] = exchanges[-1][0], re.sub(r"\s*\[\d+\]", "", line).rstrip(".")
     return _resolve(message, exchanges)
 
 
 def _resolve(message: str, exchanges: Sequence[Exchange]) -> str:
-    bare = _LINK.sub("", message.strip())
-    if not exchanges:
+    bare, asked = _LINK.sub("", message.strip()), [each for each in exchanges if not is_answered_at_once(each[0])]
+    if not asked:
         return message
     if refers_back(message):
-        named = _replace_pronouns(bare, exchanges)
+        named = _replace_pronouns(bare, asked)
     else:
-        named = _complete(_ABOUT.sub("", bare), exchanges[-1][0])
+        named = _complete(_ABOUT.sub("", bare), asked[-1][0])
     return f"{named[:1].upper()}{named[1:]}" if named else message
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, get_args
+from unicodedata import category
 
 from langchain_core.messages import AnyMessage
 
@@ -55,6 +56,8 @@ _FILLERS = (
     r"there|so|very|a lot|much|again|all|everyone|everybody|sleuth|dear|my friend|please|me|today|then|now|and|for|to|"
     r"for (?:the|your|that|this|all) ?(?:help|answer|info|information)?|you too|have a (?:nice|good|great) (?:day|one)"
 )
+_MAX_CHARS = 100
+"""Characters of a message that is nothing but small talk at most."""
 _PARTS = {kind: re.compile(rf"\b(?:{phrases})\b") for kind, phrases in _PHRASES.items()}
 _WHOLE = re.compile(rf"(?:(?:{'|'.join(_PHRASES.values())}|{_FILLERS})(?: |$))+")
 
@@ -62,9 +65,9 @@ _WHOLE = re.compile(rf"(?:(?:{'|'.join(_PHRASES.values())}|{_FILLERS})(?: |$))+"
 def small_talk_reply(message: str) -> str:
     """Return the reply to a message of nothing but small talk; empty for any other message."""
     words = " ".join(re.findall(r"\w+", message.casefold().replace("'s", " is").replace("’s", " is")))
-    if not words:  # smileys
-        return REPLIES["agreement"] if message.strip(" ?!.…") else ""
-    if not _WHOLE.fullmatch(words):
+    if not words:
+        return REPLIES["agreement"] if any(category(each) == "So" for each in message) else ""  # smileys
+    if len(words) > _MAX_CHARS or not _WHOLE.fullmatch(words):
         return ""
     return next((REPLIES[kind] for kind, part in _PARTS.items() if part.search(words)), "")
 

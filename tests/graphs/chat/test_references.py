@@ -37,6 +37,7 @@ def turns(*exchanges: tuple[str, str]) -> list[Turn]:
             "When was Constance Vey born?",
         ),
         ("And where was he born?", [LIGHT], "Where was Bastian Oake born?"),
+        ("And where was he born?", [LIGHT, THANKS], "Where was Bastian Oake born?"),
         ("and when did he die?", [LIGHT, BORN], "When did Bastian Oake die?"),
         ("and when?", [LIGHT, BORN], "When was Bastian Oake born?"),
         ("who lives there?", [LIGHT, BORN], "Who lives in Dunvarrow?"),
