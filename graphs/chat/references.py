@@ -61,10 +61,7 @@ def _resolve(message: str, exchanges: Sequence[Exchange]) -> str:
     bare, asked = _LINK.sub("", message.strip()), [each for each in exchanges if not is_answered_at_once(each[0])]
     if not asked:
         return message
-    if refers_back(message):
-        named = _replace_pronouns(bare, asked)
-    else:
-        named = _complete(_ABOUT.sub("", bare), asked[-1][0])
+    named = _replace_pronouns(bare, asked) if refers_back(message) else _complete(_ABOUT.sub("", bare), asked[-1][0])
     return f"{named[:1].upper()}{named[1:]}" if named else message
 
 

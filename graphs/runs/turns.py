@@ -61,7 +61,7 @@ def _unsent_messages(thread: Thread, state: StateSnapshot) -> list[AnyMessage]:
     given, turn = input_for(thread, state), thread.options.turn
     if isinstance(given, dict):
         return list(given["messages"])
-    return [HumanMessage(turn.text)] if given is not None and turn and turn.text else []
+    return [HumanMessage(turn.text, id=f"{turn.id}-reply")] if given is not None and turn and turn.text else []
 
 
 def _left_messages(thread: Thread, state: StateSnapshot) -> list[AnyMessage]:
