@@ -110,12 +110,16 @@ class _Stored(BaseModel):
 class Turn(_Stored):
     """The input of a chat's turn: a message, or a reply to an interrupt as JSON; `at`: the latest checkpoint before it.
 
-    `start`: the checkpoint at which the turn begins. None if the message continues the conversation. `earlier`: the
-    question and answer of another run, which the first message of a chat follows up on.
+    `start`: the checkpoint at which the turn begins. None if the message continues the conversation. `before`: messages
+    that precede it and that no checkpoint has, in the form of LangChain: the question and answer of another run, or
+    those of a turn that has ended without an answer. `was` and `problem`: the state of the chat before, which small
+    talk does not change. `id`: the id of the message with which the turn begins, also of a reply.
     """
 
     text: str = ""
-    earlier: tuple[str, str] | None = None
+    before: list[dict[str, Any]] = []
+    was: ThreadState = "done"
+    problem: str = ""
     at: str = ""
     start: str | None = Field(default=None, alias="from")
     id: str = ""
@@ -330,8 +334,11 @@ class Threads:
         problem: str = "",
         result: RunResult | None = None,
         options: StoredOptions | None = None,
+        question: str | None = None,
     ) -> None:
-        """Record the state of a run, the result of one that has an answer, and its options if they change.
+        """Record the state of a run, the result of one that has an answer, and its options and question if they change.
+
+        The outcome of a run that is done without a result is that of its result before.
 
         Hold the lock of the thread, and read the options under it, to change them. A cancellation is raised after the
         row is written, never before.
@@ -339,9 +346,12 @@ class Threads:
         Raises:
             ThreadBusy: another process has taken the run.
         """
-        verdict = result.verdict if result else None
-        values = {"status": state, "problem": problem, "updated_at": at, "outcome": outcome_of(state, verdict)}
+        outcome: Any = outcome_of(state, result.verdict if result else None)
+        if state == "done" and not result:
+            outcome = func.coalesce(threads.c.verdict, outcome)
+        values = {"status": state, "problem": problem, "updated_at": at, "outcome": outcome}
         changed = {"options": options.dumps()} if options else {}
+        changed |= {"question": question} if question is not None else {}
         statement = update(threads).where(threads.c.id == id).values({**values, **changed, **_columns(result)})
         await self.transact(id, lambda connection: connection.execute(statement))
 

@@ -64,7 +64,7 @@ async def ask(
             values = {"method": method, "method_settings": values}
         configure(CHAT, values, settings.profile)
         async with open_sleuth(settings, command="sleuth ask") as sleuth:
-            _warn_of_demo(sleuth)
+            _warn_of_model(sleuth, method)
             await chat(sleuth, thread=thread, values=values, budget=budget, where=where, verbose=verbose)
         return
     check_question(question)  # report errors that need no model server before connecting to it
@@ -73,10 +73,7 @@ async def ask(
         configure(kind, values, settings.profile)
     pages = await get_pages(page or [])
     async with open_sleuth(settings, command="sleuth ask") as sleuth:
-        _warn_of_demo(sleuth)
-        if method is None and sleuth.model_problem:
-            notice = f"{sleuth.model_problem} The method {MODELLESS_METHOD} answers without a model."
-            progress_console().print(notice, style="yellow", soft_wrap=True, markup=False)
+        _warn_of_model(sleuth, method)
         events = sleuth.stream(
             question,
             method=method,
@@ -117,12 +114,16 @@ async def resume(
             emit(finished.to_json(), as_json, answer_view(finished))
             return
     async with open_sleuth(settings, command="sleuth resume") as sleuth:
-        _warn_of_demo(sleuth)
+        _warn_of_model(sleuth)
         events = sleuth.runs.run(thread, budget=budget)
         answer = await watch(events, progress_console(), on_stop=sleuth.runs.mark_stopped, verbose=verbose)
     emit(answer.to_json(), as_json, answer_view(answer))
 
 
-def _warn_of_demo(sleuth: Sleuth) -> None:
-    if notice := DEMO_NOTICES.get(sleuth.model):
-        progress_console().print(notice, style="yellow", soft_wrap=True)
+def _warn_of_model(sleuth: Sleuth, method: str | None = CHAT.name) -> None:
+    """Print that the model is the demo model, or that there is none and no method was chosen."""
+    notice = DEMO_NOTICES.get(sleuth.model)
+    if method is None and sleuth.model_problem:
+        notice = f"{sleuth.model_problem} The method {MODELLESS_METHOD} answers without a model."
+    if notice:
+        progress_console().print(notice, style="yellow", soft_wrap=True, markup=False)

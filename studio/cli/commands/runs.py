@@ -59,7 +59,7 @@ async def list_(
 ) -> None:
     """List runs, the latest first."""
     async with _open_runs() as runs:
-        threads = await runs.store.threads.list_newest(RunFilter(with_subruns=all_ or as_json), limit)
+        threads = await runs.store.threads.list_newest(RunFilter(with_subruns=all_ or as_json, with_empty=False), limit)
         counts = {} if all_ or as_json else await runs.store.threads.count_subruns([thread.id for thread in threads])
     table = Listing("thread", "method", "status", "last changed (UTC)", "question", folded=["question"])
     for thread in _with_subruns(threads):

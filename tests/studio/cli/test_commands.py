@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from sleuth.graphs.registry import METHODS
 from sleuth.studio.cli.app import app
-from sleuth.studio.cli.commands.ask import _warn_of_demo
+from sleuth.studio.cli.commands.ask import _warn_of_model
 from sleuth.studio.cli.commands.methods import methods
 from sleuth.studio.cli.commands.runs import runs_app
 from sleuth.tools.errors import UsageError
@@ -43,7 +43,7 @@ def test_methods_shows_typical_calls_and_baselines(as_json: bool, capsys: pytest
 @pytest.mark.parametrize(("model", "lines"), [("sleuth-small", 1), ("sleuth-0.5b", 1), ("qwen3:4b", 0), ("", 0)])
 def test_ask_calls_the_embedded_model_a_demo(model: str, lines: int, capsys: pytest.CaptureFixture[str]) -> None:
     opened: Any = SimpleNamespace(model=model)
-    _warn_of_demo(opened)
+    _warn_of_model(opened)
     printed = capsys.readouterr()
     assert (printed.out, len(printed.err.splitlines())) == ("", lines)
     assert ("demo model" in printed.err and "sleuth init" in printed.err) is bool(lines)
