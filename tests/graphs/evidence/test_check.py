@@ -15,6 +15,7 @@ from sleuth.graphs.core.answer import Citation, Note, Threshold
 from sleuth.graphs.core.context import CheckedSettings
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.evidence.check import assess, cited_passages, open_questions, refuse, support_of_run
+from sleuth.graphs.evidence.citations import cite_sentence
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.service import RunService, Services
@@ -186,6 +187,26 @@ async def test_least_supported_sentence_of_a_long_answer_counts() -> None:
     long = "The tower stands in Varn, as everyone who has been there knows. It was built by a king of old."
     found = await assess(Doubting(), "Where does the tower stand?", long, [], [TOWER])
     assert (found["score"], found.get("weak")) == (0.1, True)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "is_weak"),
+    [
+        ("Where does the tower stand?", "Varn", False),
+        ("Does the tower stand in Isk or Varn?", "Varn", True),
+        ("Which player won more titles, Varn or Holt?", "Varn", True),
+        ("Is it for Varn?", "Varn", False),
+        ("Does the tower stand in Varn?", "yes", True),
+    ],
+)
+async def test_what_the_checker_reads_by_chance_is_weak(question: str, answer: str, is_weak: bool) -> None:
+    class Agreeing(ScriptedChecker):
+        def read(self, question: str, passages: Any) -> Any:
+            return replace(super().read(question, passages), yes=0.98 if answer == "yes" else 0.0, no=0.0)
+
+    support = await assess(Agreeing(), question, answer, [cite_sentence(TOWER, 0)], [TOWER])
+    assert support.get("weak", False) == is_weak
+    assert "also" not in support
 
 
 async def test_check_does_not_change_the_seeds_of_a_run() -> None:
