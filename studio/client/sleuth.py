@@ -35,7 +35,7 @@ from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.callers import Opener
 from sleuth.studio.model_server.adapter import PACKAGED
 from sleuth.tools.collection import Collection
-from sleuth.tools.errors import ModelUnavailable, RunError, SleuthError
+from sleuth.tools.errors import ModelTimeout, ModelUnavailable, RunError, SleuthError
 from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search import Mode, Query, Retriever, find_mode
 from sleuth.tools.search.langchain import LangChainRetriever
@@ -427,12 +427,12 @@ async def open_client(
 async def open_client_or_missing(
     settings: Settings, model: BaseChatModel | Mapping[str, BaseChatModel] | None = None
 ) -> AsyncIterator[NamedModel]:
-    """Open the model client, or without a model server a `MissingModel`."""
+    """Open the model client, or a `MissingModel` if no model server answers."""
     async with AsyncExitStack() as stack:
         client: NamedModel
         try:
             client = await stack.enter_async_context(open_client(settings, model))
-        except ModelUnavailable as error:
+        except (ModelUnavailable, ModelTimeout) as error:
             client = MissingModel(reason=error)
         yield client
 
@@ -468,5 +468,5 @@ async def open_services(
             trace_texts=settings.trace_texts,
             checker=checker,
             predictor=await asyncio.to_thread(find_svm, settings.home, collection.embedder),
-            thresholds=await asyncio.to_thread(fitted_thresholds, [settings.home, *PACKAGED], model.name_of),
+            thresholds=await asyncio.to_thread(fitted_thresholds, [settings.home, *PACKAGED.values()], model.name_of),
         )

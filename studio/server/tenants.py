@@ -14,7 +14,7 @@ from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import DEFAULT_METHOD, MODELLESS_METHOD, MissingModel, open_services
 from sleuth.tools.collection import Collection
 from sleuth.tools.collection.collection import make_passage_embedder
-from sleuth.tools.errors import ModelUnavailable
+from sleuth.tools.errors import ModelTimeout, ModelUnavailable
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
 
@@ -67,7 +67,7 @@ class Tenants:
     async def _model_or_missing(self, *, needs_model: bool) -> NamedModel:
         try:
             return await self.model()
-        except ModelUnavailable as error:
+        except (ModelUnavailable, ModelTimeout) as error:
             if needs_model:
                 raise
             return MissingModel(reason=error)

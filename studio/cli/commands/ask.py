@@ -17,7 +17,7 @@ from sleuth.studio.client.sleuth import DEFAULT_METHOD, MODELLESS_METHOD, Sleuth
 from sleuth.studio.console.output import JsonOption, emit, progress_console
 from sleuth.studio.console.run_view import answer_view, watch
 from sleuth.studio.console.survey_table import survey_view
-from sleuth.studio.model_server.adapter import DEMO_NOTICES
+from sleuth.studio.model_server.notices import warn_of_demo, warn_of_size
 from sleuth.tools.errors import UsageError
 from sleuth.tools.sources.web_pages.fetch import get_pages
 
@@ -88,6 +88,7 @@ async def ask(
         emit(answer.to_json(), as_json, answer_view(answer))
         at_terminal = not as_json and sys.stdin.isatty() and sys.stdout.isatty()
         if answer.ask_all and at_terminal and typer.confirm(f"Ask all {answer.ask_all} documents now?"):
+            warn_of_size(sleuth.model, "a survey")
             asked = await watch_survey(sleuth, sleuth.stream(question, method=SURVEY.name, where=where))
             emit(asked.to_json(), as_json, survey_view(asked) if asked.table else asked.text)
 
@@ -122,8 +123,7 @@ async def resume(
 
 def _warn_of_model(sleuth: Sleuth, method: str | None = CHAT.name) -> None:
     """Print that the model is the demo model, or that there is none and no method was chosen."""
-    notice = DEMO_NOTICES.get(sleuth.model)
+    warn_of_demo(sleuth.model)
     if method is None and sleuth.model_problem:
         notice = f"{sleuth.model_problem} The method {MODELLESS_METHOD} answers without a model."
-    if notice:
         progress_console().print(notice, style="yellow", soft_wrap=True, markup=False)
