@@ -21,10 +21,13 @@ from reportlab.pdfgen.canvas import Canvas
 
 from sleuth.tools.documents.formats.book_formats import read_eml, read_epub, read_mbox
 from sleuth.tools.documents.formats.content import Content, quote_location
-from sleuth.tools.documents.formats.office_formats import format_number, read_pptx, read_rtf, read_xlsx
+from sleuth.tools.documents.formats.excel_format import read_xlsx
+from sleuth.tools.documents.formats.html_format import read_html
+from sleuth.tools.documents.formats.number_formats import format_number
 from sleuth.tools.documents.formats.pdf_format import read_pdf
-from sleuth.tools.documents.formats.plain_formats import read_html, read_table
-from sleuth.tools.documents.formats.word_format import read_docx
+from sleuth.tools.documents.formats.plain_formats import read_table
+from sleuth.tools.documents.formats.powerpoint_format import read_pptx
+from sleuth.tools.documents.formats.word_format import read_docx, read_rtf
 from sleuth.tools.documents.loading import load
 from sleuth.tools.text.normalization import encoding_doubt
 

@@ -1,0 +1,252 @@
+"""Text out of HTML: pages, chapters of books, and mails."""
+
+import re
+from collections.abc import Iterator, Sequence
+from io import StringIO
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+from sleuth.tools.documents.formats.content import Content, Section
+from sleuth.tools.documents.formats.equations import equation
+from sleuth.tools.documents.formats.marks import box, link, raised, struck
+from sleuth.tools.documents.formats.tables import Span, markdown_tables
+from sleuth.tools.text.normalization import decode, single_line, title_from
+
+if TYPE_CHECKING:
+    from bs4 import BeautifulSoup, Tag
+
+MIN_KEPT_SHARE = 0.6
+"""A page of which the article finder keeps less is converted as a whole."""
+MAX_LAYOUT_CELL = 1_000
+"""Characters; a table with a longer cell lays out prose."""
+MAX_ROWSPAN = 65_534
+"""Rows that a cell covers at most, as in browsers."""
+
+HIDDEN = ("script", "style", "template", "noscript", "svg", "head", "nav")
+_FURNITURE = ("header", "footer", "aside", "form")
+_NOT_CONTENT = (*HIDDEN, *_FURNITURE)
+_NOT_SHOWN = re.compile(r"\b(?:display\s*:\s*none|visibility\s*:\s*hidden|mso-hide\s*:\s*all)", re.IGNORECASE)
+_STRUCK = re.compile(r"\btext-decoration(?:-line)?\s*:[^;]*\bline-through", re.IGNORECASE)
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+_BLOCKS = (
+    *_HEADINGS, "p", "li", "tr", "td", "th", "div", "section", "article", "blockquote", "pre", "dt", "dd", "address",
+    "caption", "figcaption", "summary", "details", "fieldset", "legend", "option", "button", "main", *_FURNITURE,
+)  # fmt: skip
+_CELLS = ("th", "td")
+_XML_DECLARATION = re.compile(r"^\s*<\?xml[^>]*>")
+_EMPTY_LINES = re.compile(r"(?<![ \t])[ \t]*\n[ \t]*(?:\n\s*)?\n")
+_ADDRESS = re.compile(r"\]\([^)\s]*\)")
+_WORD = re.compile(r"\w+")
+_BEGIN, _END, _TABLE = "\x02", "\x03", "\x04"
+"""Marks in a page's text: the beginning and the end of an element that is no content, and the beginning of a table."""
+_NOT_CONTENT_TEXT = re.compile(f"{_BEGIN}[^{_BEGIN}{_END}]*{_END}")
+
+
+def decode_html(data: bytes, *, declared: str | None = None) -> str:
+    """Return the markup of a page, in UTF-8 or in the encoding that it or its server declares."""
+    from bs4.dammit import EncodingDetector
+
+    return decode(data, declared=declared or EncodingDetector.find_declared_encoding(data, is_html=True))
+
+
+def parse_html(markup: str, *, links: bool = True) -> "BeautifulSoup":
+    """Return a page as a tree without hidden elements, in which marks that carry meaning are text.
+
+    Args:
+        markup: the page.
+        links: write the addresses of links after their text.
+    """
+    from bs4 import BeautifulSoup
+
+    soup = BeautifulSoup(StringIO(_XML_DECLARATION.sub("", markup)), "lxml")  # never taken for the name of a file
+    for tag in [*soup(style=_NOT_SHOWN), *soup(hidden=True)]:
+        if tag.name not in ("html", "body") and tag.get("hidden") != "until-found":
+            tag.decompose()
+    _join_lines(soup)
+    for formula in soup("math"):
+        formula.replace_with(f" {_equation(formula)} ")
+    for tag in soup("input", type=("checkbox", "radio")):
+        tag.replace_with(f"{box(checked=tag.has_attr('checked'))} ")
+    for tag in soup("rt"):
+        if not tag.parent.find("rp"):
+            tag.string = f"({tag.get_text()})"
+    _write_raised(soup)
+    for tag in soup("a", href=True) if links else ():
+        _write_link(tag)
+    for tag in [*soup(("del", "s", "strike")), *soup(style=_STRUCK)]:
+        for text in list(tag.strings):
+            text.replace_with(struck(text))
+    return soup
+
+
+def _join_lines(soup: "BeautifulSoup") -> None:
+    """Make line breaks the only line ends outside preformatted text: those of the markup are spaces."""
+    for text in soup(string=re.compile(r"[\n\t]")):
+        if text.parent.name not in ("pre", "textarea") and text.find_parent("pre") is None:
+            text.replace_with(type(text)(re.sub(r"\s+", " ", text)))
+    for tag in soup("br"):
+        tag.replace_with("\n")
+
+
+def _equation(formula: "Tag") -> str:
+    from lxml import html
+
+    return equation(html.fragment_fromstring(str(formula)))
+
+
+def _write_raised(soup: "BeautifulSoup") -> None:
+    """Write superscript text; a link to a note in the same page is written as [2]."""
+    for tag in soup("sup"):
+        text, before = tag.get_text(), str(tag.find_previous(string=True) or "")
+        is_note = tag.find("a", href=re.compile("^#")) is not None and text.strip().isalnum()
+        tag.replace_with(f"[{text.strip()}]" if is_note else raised(text, before))
+
+
+def _write_link(tag: "Tag") -> None:
+    """Write the address of a link after its text, or after the first text of one around several blocks."""
+    if tag.find_parent("h1") is not None:
+        return  # often a title that links to its own page
+    text = tag.get_text()
+    if tag.find((*_BLOCKS, "img")) is None:
+        if (written := link(text, str(tag["href"]))) != text:
+            tag.string = written
+    elif first := next(filter(str.strip, tag.strings), None):
+        first.replace_with(link(first, str(tag["href"])))
+
+
+def read_html(data: bytes) -> Content:
+    """Return the article of a page as Markdown with its tables, without menus; the whole page if no
+    article is found.
+    """
+    soup = parse_html(decode_html(data))
+    title, properties = html_title(soup), _html_properties(soup)
+    show_pictures(soup)
+    article = _article(str(soup))
+    for tag in soup(_FURNITURE):
+        tag.insert(0, _BEGIN)
+        tag.append(_END)
+    text = _render(soup, HIDDEN)
+    page = text
+    while _NOT_CONTENT_TEXT.search(page):
+        page = _NOT_CONTENT_TEXT.sub("", page)
+    if len(_words(article)) >= MIN_KEPT_SHARE * len(_words(page)):
+        page = "\n\n".join(_in_article(text.split("\n\n"), article, set(page.split("\n\n"))))
+    return Content(title, [Section(_without_marks(page))], *properties)
+
+
+def _in_article(blocks: Sequence[str], article: str, content: set[str]) -> Iterator[str]:
+    """Yield the blocks of a page that are in its article, and the tables in its content."""
+    words = _words(article)
+    found = set(zip(words, words[1:], words[2:], strict=False))
+    line = f" {' '.join(words)} "
+    for block in blocks:
+        own = _words(block)
+        triples = list(zip(own, own[1:], own[2:], strict=False))
+        if block.startswith(_TABLE):
+            is_in_article = block in content
+        elif triples:
+            is_in_article = sum(map(found.__contains__, triples)) >= MIN_KEPT_SHARE * len(triples)
+        else:
+            is_in_article = f" {' '.join(own)} " in line
+        if is_in_article:
+            yield block
+
+
+def _html_properties(soup: "BeautifulSoup") -> list[Any]:
+    """Return author, date and tags."""
+    meta = {
+        str(tag.get("name") or tag.get("property")).lower(): tag.get("content")
+        for tag in soup("meta")
+        if tag.get("name") or tag.get("property")
+    }
+    names = (
+        ("author", "dc.creator", "article:author"),
+        ("article:published_time", "date", "dc.date", "dcterms.date"),
+        ("keywords", "article:tag"),
+    )
+    return [next(filter(None, map(meta.get, wanted)), None) for wanted in names]
+
+
+def html_title(soup: "BeautifulSoup") -> str | None:
+    """Return the page's title without the site's name, or the first heading."""
+    title = title_from(soup.title.get_text() if soup.title else None)
+    heading = title_from(soup.h1.get_text(" ") if soup.h1 else None)
+    return heading if heading and (not title or title.startswith(heading)) else title
+
+
+def _article(html: str) -> str:
+    import trafilatura
+
+    return str(trafilatura.extract(html, include_tables=True, include_comments=False, favor_recall=True) or "")
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text without the addresses of links."""
+    return _WORD.findall(_ADDRESS.sub("]", text))
+
+
+def show_pictures(soup: "BeautifulSoup") -> None:
+    """Replace pictures by their alternative texts, and make their captions paragraphs, which article finders keep."""
+    for picture in soup("img", alt=re.compile(r"\S")):
+        picture.name, picture.string = "span" if picture.find_parent("p") else "p", f" {picture['alt']} "
+    for caption in soup("figcaption"):
+        caption.name = "p"
+    for figure in soup("figure"):
+        figure.name = "div"
+
+
+def whole_page(soup: "BeautifulSoup", *, leave_out: Sequence[str] = _NOT_CONTENT) -> str:
+    """Return every visible word of the page in order, with headings, list items and tables as Markdown.
+
+    `leave_out`: elements that are not content; only HIDDEN ones are not in a book or mail, whose pictures have text.
+    """
+    show_pictures(soup)
+    return _without_marks(_render(soup, leave_out))
+
+
+def _render(soup: "BeautifulSoup", leave_out: Sequence[str]) -> str:
+    for tag in soup(leave_out):
+        tag.decompose()
+    for table in soup("table"):
+        rows, headers = table_rows(table)
+        is_layout = any(len(_text_of(cell)) > MAX_LAYOUT_CELL for row in rows for cell in row)
+        if not table.find("table") and not is_layout:
+            pieces = markdown_tables(rows, headers=headers).split("\n\n")
+            caption = single_line(table.caption.get_text()) if table.caption else ""
+            table.replace_with("".join(f"\n\n{_TABLE}{piece}\n\n" for piece in [caption, *pieces] if piece))
+    for block in soup(_BLOCKS):
+        if block.name in _HEADINGS:
+            block.string = f"{'#' * int(block.name[1])} {single_line(block.get_text())}"
+        block.insert(0, "\n- " if block.name == "li" else "\n\n")
+        block.append("" if block.name == "li" else "\n\n")
+    return _EMPTY_LINES.sub("\n\n", soup.get_text()).strip()
+
+
+def _without_marks(text: str) -> str:
+    return re.sub(f"[{_BEGIN}{_END}{_TABLE}]", "", text).strip()
+
+
+def table_rows(table: "Tag", *, limit: int | None = None) -> tuple[list[list[str | Span]], int]:
+    """Return the cells of a table, and the number of its header rows."""
+    rows = table("tr", limit=limit)
+    is_header = (row.find_parent("thead") is not None or (not row("td") and bool(row("th"))) for row in rows)
+    return [[_cell(cell) for cell in row(_CELLS)] for row in rows], sum(1 for _ in takewhile(bool, is_header))
+
+
+def _cell(cell: "Tag") -> str | Span:
+    text, last = "", None
+    for string in cell.strings:
+        block = next((parent for parent in string.parents if parent is cell or parent.name in _BLOCKS), None)
+        text += str(string) if block is last else f" {string}"
+        last = block
+    columns, rows = (_span(cell, name) for name in ("colspan", "rowspan"))
+    return Span(single_line(text), columns, rows) if max(columns, rows) > 1 else single_line(text)
+
+
+def _text_of(cell: str | Span) -> str:
+    return cell if isinstance(cell, str) else cell.text or ""
+
+
+def _span(cell: "Tag", name: str) -> int:
+    value = str(cell.get(name, "1")).strip()
+    return min(int(value), MAX_ROWSPAN) or 1 if value.isdecimal() and len(value) < 6 else 1
