@@ -30,7 +30,7 @@ _STRUCK = re.compile(r"\btext-decoration(?:-line)?\s*:[^;]*\bline-through", re.I
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _BLOCKS = (
     *_HEADINGS, "p", "li", "tr", "td", "th", "div", "section", "article", "blockquote", "pre", "dt", "dd", "address",
-    "caption", "figcaption", "summary", "details", "fieldset", "legend", "option", "button", "main", *_FURNITURE,
+    "caption", "figcaption", "summary", "details", "fieldset", "legend", "option", "button", "textarea", "iframe", "main", *_FURNITURE,
 )  # fmt: skip
 _CELLS = ("th", "td")
 _XML_DECLARATION = re.compile(r"^\s*<\?xml[^>]*>")
@@ -137,13 +137,13 @@ def read_html(data: bytes) -> Content:
 def _in_article(blocks: Sequence[str], article: str, content: set[str]) -> Iterator[str]:
     """Yield the blocks of a page that are in its article, and the tables in its content."""
     words = _words(article)
-    found = set(zip(words, words[1:], words[2:], strict=False))
+    known, found = set(words), set(zip(words, words[1:], words[2:], strict=False))
     line = f" {' '.join(words)} "
     for block in blocks:
         own = _words(block)
         triples = list(zip(own, own[1:], own[2:], strict=False))
-        if block.startswith(_TABLE):
-            is_in_article = block in content
+        if block.startswith(_TABLE):  # its pieces repeat words
+            is_in_article = block in content or len(set(own) - known) <= (1 - MIN_KEPT_SHARE) * len(set(own))
         elif triples:
             is_in_article = sum(map(found.__contains__, triples)) >= MIN_KEPT_SHARE * len(triples)
         else:
@@ -188,7 +188,9 @@ def _words(text: str) -> list[str]:
 def show_pictures(soup: "BeautifulSoup") -> None:
     """Replace pictures by their alternative texts, and make their captions paragraphs, which article finders keep."""
     for picture in soup("img", alt=re.compile(r"\S")):
-        picture.name, picture.string = "span" if picture.find_parent("p") else "p", f" {picture['alt']} "
+        alternative = single_line(str(picture["alt"]))
+        is_inline = picture.find_parent("p") is not None
+        picture.name, picture.string = ("span", f" {alternative} ") if is_inline else ("p", alternative)
     for caption in soup("figcaption"):
         caption.name = "p"
     for figure in soup("figure"):
