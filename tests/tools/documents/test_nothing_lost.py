@@ -116,7 +116,7 @@ def test_sheet_shows_formulas_merged_values_and_comments() -> None:
         sheet["B2"].comment = Comment("sunk in 1901", "Rosa")
 
     content = excel(fill)
-    assert "| north | Heron (comment: sunk in 1901) | 2 |" in text_of(content)
+    assert "| north | Heron [Comment by Rosa: sunk in 1901] | 2 |" in text_of(content)
     assert "| north | Wagtail | 3 |\n| north | Ash | =C2+C3 |" in text_of(content)
     assert "not stored: 1." in content.note
 

@@ -177,9 +177,9 @@ def _diagram(part: Part) -> Iterator[str]:
     """Yield the texts of a diagram as one list, each below the one to which it belongs."""
     points = {point.get("modelId"): point for point in part.root.iter(f"{_DIAGRAM}pt")}
     below: dict[str | None, list[tuple[int, str | None]]] = {}
-    for link in part.root.iter(f"{_DIAGRAM}cxn"):
-        if link.get("type", "parOf") == "parOf":
-            below.setdefault(link.get("srcId"), []).append((int(link.get("srcOrd", "0")), link.get("destId")))
+    for each in part.root.iter(f"{_DIAGRAM}cxn"):
+        if each.get("type", "parOf") == "parOf":
+            below.setdefault(each.get("srcId"), []).append((int(each.get("srcOrd", "0")), each.get("destId")))
     linked = {name for names in below.values() for _, name in names}
     lines: list[str] = []
     waiting = [(name, 0) for name in reversed(points) if name not in linked]

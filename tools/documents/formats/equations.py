@@ -19,7 +19,7 @@ _OPERATOR = re.compile(f"([{re.escape(_BINARY)}])")
 _COMPOUND = re.compile(rf"[\s{re.escape(_BINARY)}]")
 _ENCLOSED = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\|[^|]*\|")
 _LARGE = re.compile(r"[∑∏∐∫∬∭∮⋃⋂⨁⨂]|[^\W\d_]{2,}")
-"""Signs and words such as lim that have bounds, and that stand apart from the term after them."""
+"""Signs and words with bounds, such as lim, which a space separates from the term after them."""
 _ENDS, _BEGINS = re.compile(r"[\w)\]]\s*\Z"), re.compile(r"\s*[\w(\[√∑∫]")
 """A term before and after a fraction, which is then in parentheses."""
 _SIGNS = ("r", "mo", "mi", "mn")
@@ -70,17 +70,16 @@ def _property(element: "Element", name: str, default: str) -> str:
 def _row(element: "Element") -> str:
     """Return parts one after the other, with spaces around the operators between two terms."""
     line = (element.text or "").strip()
-    terms = [(_name(child), _text(child), (child.tail or "").strip()) for child in _children(element)]
-    for at, (name, text, tail) in enumerate(terms):
-        if name in ("f", "mfrac") and (
-            _ENDS.search(line) or _BEGINS.match("".join(term[1] for term in terms[at + 1 :]))
-        ):
-            text = f"({text})"
-        for piece in _OPERATOR.split(text) if name in _SIGNS else [text]:
+    children = _children(element)
+    for at, child in enumerate(children):
+        is_fraction = _name(child) in ("f", "mfrac")
+        is_term = is_fraction and (_ENDS.search(line) or _BEGINS.match("".join(map(_text, children[at + 1 :]))))
+        text = f"({_text(child)})" if is_term else _text(child)
+        for piece in _OPERATOR.split(text) if _name(child) in _SIGNS else [text]:
             before = line.rstrip()[-1:]
             is_between = piece != "" and piece in _BINARY and before != "" and before not in f"{_BINARY}([{{|,;"
             line = f"{line.rstrip()} {piece} " if is_between else line + piece
-        line += tail
+        line += (child.tail or "").strip()
     return re.sub(r"(?<=[(\[{]) +| +(?=[)\]},;])", "", line)
 
 

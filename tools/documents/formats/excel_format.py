@@ -51,7 +51,7 @@ def read_xlsx(data: bytes) -> Content:
             rows = _Sheet(sheets[part.name], part, people).rows()
             formulas += sum(cell.startswith("=") for _, cells in rows for cell in cells if isinstance(cell, str))
             sections += sheet_sections(name, rows)
-        sections += [Section("\n\n".join(_drawn(part)), Place(f"{name}, drawing"))]
+        sections += drawing_section(name, _drawn(part))
     note = f"cells that show a formula, since its result is not stored: {formulas}. Save the file in Excel."
     return Content(
         title_from(book.properties.title), sections, *office_properties(book.properties), note * (formulas > 0)
@@ -63,6 +63,12 @@ def sheet_sections(name: str, rows: Iterable[tuple[int, Cells]], *, headers: int
     for number, (text, first, last) in enumerate(table_pieces(rows, headers=headers)):
         heading = "" if number else f"## {name}\n\n"
         yield Section(heading + text, Place(f"{name}, row" if first == last else f"{name}, rows", first, last))
+
+
+def drawing_section(name: str, blocks: Iterable[str]) -> Iterator[Section]:
+    """Yield the texts of the charts and shapes on a sheet, if there are any."""
+    if text := "\n\n".join(filter(None, blocks)):
+        yield Section(text, Place(f"{name}, drawing"))
 
 
 def _drawn(sheet: Part) -> Iterator[str]:
@@ -132,9 +138,11 @@ class _Sheet:
         from openpyxl.utils.cell import range_boundaries
 
         links = [((cell[1], cell[0]) * 2, address) for cell, address in self._parser.addresses.items()]
-        for each in self._parser.hyperlinks.hyperlink:
-            if address := self._part.address(each.id):
-                links.append((range_boundaries(each.ref), f"{address}#{each.location}" if each.location else address))
+        links += [
+            (range_boundaries(each.ref), f"{address}#{each.location}" if each.location else address)
+            for each in self._parser.hyperlinks.hyperlink
+            if (address := self._part.address(each.id))
+        ]
         for (left, top, right, bottom), address in links:
             for cells in (rows[number] for number in range(top, min(bottom, top + MAX_LINKED) + 1) if number in rows):
                 for column in range(left - 1, min(right, left + MAX_LINKED)):

@@ -1,19 +1,22 @@
 """Text out of HTML: pages, chapters of books, and mails."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.documents.formats.content import Content, Section
 from sleuth.tools.documents.formats.equations import equation
-from sleuth.tools.documents.formats.marks import box, link, raised, struck
+from sleuth.tools.documents.formats.marks import box, index, link, raised, struck
 from sleuth.tools.documents.formats.tables import Span, markdown_tables
 from sleuth.tools.text.normalization import decode, single_line, title_from
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag
+
+    Tags = Mapping[str, Sequence[Tag]]
 
 MIN_KEPT_SHARE = 0.6
 """A page of which the article finder keeps less is converted as a whole."""
@@ -30,11 +33,16 @@ _STRUCK = re.compile(r"\btext-decoration(?:-line)?\s*:[^;]*\bline-through", re.I
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _BLOCKS = (
     *_HEADINGS, "p", "li", "tr", "td", "th", "div", "section", "article", "blockquote", "pre", "dt", "dd", "address",
-    "caption", "figcaption", "summary", "details", "fieldset", "legend", "option", "button", "textarea", "iframe", "main", *_FURNITURE,
+    "caption", "figcaption", "summary", "details", "fieldset", "legend", "option", "button", "textarea", "iframe",
+    "main", *_FURNITURE,
 )  # fmt: skip
 _CELLS = ("th", "td")
+_STRUCTURE = frozenset({*_BLOCKS, "img"})
 _XML_DECLARATION = re.compile(r"^\s*<\?xml[^>]*>")
 _EMPTY_LINES = re.compile(r"(?<![ \t])[ \t]*\n[ \t]*(?:\n\s*)?\n")
+_LINE_END = re.compile(r"[ \t\r]*\n[ \t\r\n]*|\t")
+_LINE = "\u2028"
+"""A line end that is meant, unlike those of the markup."""
 _ADDRESS = re.compile(r"\]\([^)\s]*\)")
 _WORD = re.compile(r"\w+")
 _BEGIN, _END, _TABLE = "\x02", "\x03", "\x04"
@@ -59,59 +67,73 @@ def parse_html(markup: str, *, links: bool = True) -> "BeautifulSoup":
     from bs4 import BeautifulSoup
 
     soup = BeautifulSoup(StringIO(_XML_DECLARATION.sub("", markup)), "lxml")  # never taken for the name of a file
-    for tag in [*soup(style=_NOT_SHOWN), *soup(hidden=True)]:
-        if tag.name not in ("html", "body") and tag.get("hidden") != "until-found":
-            tag.decompose()
-    _join_lines(soup)
-    for formula in soup("math"):
-        formula.replace_with(f" {_equation(formula)} ")
-    for tag in soup("input", type=("checkbox", "radio")):
-        tag.replace_with(f"{box(checked=tag.has_attr('checked'))} ")
-    for tag in soup("rt"):
-        if not tag.parent.find("rp"):
-            tag.string = f"({tag.get_text()})"
-    _write_raised(soup)
-    for tag in soup("a", href=True) if links else ():
-        _write_link(tag)
-    for tag in [*soup(("del", "s", "strike")), *soup(style=_STRUCK)]:
-        for text in list(tag.strings):
-            text.replace_with(struck(text))
+    for tag in [tag for tag in _tags(soup) if tag.attrs and _is_hidden(tag)]:
+        tag.decompose()
+    tags: dict[str, list[Tag]] = defaultdict(list)
+    for tag in _tags(soup):
+        tags["s" if tag.attrs and _STRUCK.search(str(tag.get("style"))) else tag.name].append(tag)
+    for tag in tags["br"]:
+        tag.replace_with(_LINE)
+    _write_signs(tags)
+    _write_scripts(tags)
+    if links:
+        _write_links(tags)
+    for text in [text for name in ("del", "s", "strike") for tag in tags[name] for text in tag.strings]:
+        text.replace_with(struck(text))
     return soup
 
 
-def _join_lines(soup: "BeautifulSoup") -> None:
-    """Make line breaks the only line ends outside preformatted text: those of the markup are spaces."""
-    for text in soup(string=re.compile(r"[\n\t]")):
-        if text.parent.name not in ("pre", "textarea") and text.find_parent("pre") is None:
-            text.replace_with(type(text)(re.sub(r"\s+", " ", text)))
-    for tag in soup("br"):
-        tag.replace_with("\n")
+def _tags(soup: "BeautifulSoup") -> Iterator["Tag"]:
+    """Yield all elements; a search for each name would take most of the time of a page."""
+    from bs4 import Tag
+
+    return (element for element in soup.descendants if isinstance(element, Tag))
 
 
-def _equation(formula: "Tag") -> str:
+def _is_hidden(tag: "Tag") -> bool:
+    is_hidden = ("hidden" in tag.attrs and tag["hidden"] != "until-found") or _NOT_SHOWN.search(str(tag.get("style")))
+    return bool(is_hidden) and tag.name not in ("html", "body")
+
+
+def _write_signs(tags: "Tags") -> None:
+    """Write equations, boxes of forms, and readings above words."""
     from lxml import html
 
-    return equation(html.fragment_fromstring(str(formula)))
+    for tag in tags["math"]:
+        tag.replace_with(f" {equation(html.fragment_fromstring(str(tag)))} ")
+    for tag in tags["input"]:
+        if tag.get("type") in ("checkbox", "radio"):
+            tag.replace_with(f"{box(checked=tag.has_attr('checked'))} ")
+    for tag in tags["rt"] if not tags["rp"] else ():
+        tag.string = f"({tag.get_text()})"
 
 
-def _write_raised(soup: "BeautifulSoup") -> None:
-    """Write superscript text; a link to a note in the same page is written as [2]."""
-    for tag in soup("sup"):
+def _write_scripts(tags: "Tags") -> None:
+    """Write superscript text, and subscript text of several words; a link to a note in the page becomes [2]."""
+    for tag in tags["sup"]:
         text, before = tag.get_text(), str(tag.find_previous(string=True) or "")
-        is_note = tag.find("a", href=re.compile("^#")) is not None and text.strip().isalnum()
+        is_note = text.strip().isalnum() and tag.find("a", href=re.compile("^#")) is not None
         tag.replace_with(f"[{text.strip()}]" if is_note else raised(text, before))
+    for tag in tags["sub"]:
+        if " " in (text := tag.get_text().strip()):
+            tag.replace_with(index(text))
 
 
-def _write_link(tag: "Tag") -> None:
-    """Write the address of a link after its text, or after the first text of one around several blocks."""
-    if tag.find_parent("h1") is not None:
-        return  # often a title that links to its own page
-    text = tag.get_text()
-    if tag.find((*_BLOCKS, "img")) is None:
-        if (written := link(text, str(tag["href"]))) != text:
+def _write_links(tags: "Tags") -> None:
+    """Write the address of a link after its text, or after the first text of one around several blocks.
+
+    One in a title often leads to the page itself.
+    """
+    in_titles = {id(tag) for heading in tags["h1"] for tag in heading("a")}
+    for tag in tags["a"]:
+        text, address = tag.get_text(), str(tag.get("href", ""))
+        written = link(text, address)
+        if written == text or id(tag) in in_titles:
+            continue
+        if not any(getattr(inner, "name", None) in _STRUCTURE for inner in tag.descendants):
             tag.string = written
-    elif first := next(filter(str.strip, tag.strings), None):
-        first.replace_with(link(first, str(tag["href"])))
+        elif first := next(filter(str.strip, tag.strings), None):
+            first.replace_with(link(first, address))
 
 
 def read_html(data: bytes) -> Content:
@@ -215,13 +237,28 @@ def _render(soup: "BeautifulSoup", leave_out: Sequence[str]) -> str:
         if not table.find("table") and not is_layout:
             pieces = markdown_tables(rows, headers=headers).split("\n\n")
             caption = single_line(table.caption.get_text()) if table.caption else ""
-            table.replace_with("".join(f"\n\n{_TABLE}{piece}\n\n" for piece in [caption, *pieces] if piece))
+            table.replace_with(_lines("".join(f"\n\n{_TABLE}{piece}\n\n" for piece in [caption, *pieces] if piece)))
+    for items in soup("ol"):
+        for number, item in enumerate(items("li", recursive=False), start=1):
+            item["value"] = f"{number}."
     for block in soup(_BLOCKS):
         if block.name in _HEADINGS:
-            block.string = f"{'#' * int(block.name[1])} {single_line(block.get_text())}"
-        block.insert(0, "\n- " if block.name == "li" else "\n\n")
-        block.append("" if block.name == "li" else "\n\n")
-    return _EMPTY_LINES.sub("\n\n", soup.get_text()).strip()
+            block.string = f"{'#' * int(block.name[1])} {_cell_text(block)}"
+        is_item = block.name == "li"
+        block.insert(0, _lines(f"\n{block.get('value', '-')} " if is_item else "\n\n"))
+        block.append("" if is_item else _LINE * 2)
+    return _EMPTY_LINES.sub("\n\n", _text(soup)).strip()
+
+
+def _text(soup: "BeautifulSoup") -> str:
+    """Return the text of a page; line ends of the markup are spaces outside preformatted text."""
+    preformatted = {id(text) for tag in soup(("pre", "textarea")) for text in tag.strings}
+    texts = (text if id(text) in preformatted else _LINE_END.sub(" ", text) for text in soup.strings)
+    return "".join(texts).replace(_LINE, "\n")
+
+
+def _lines(text: str) -> str:
+    return text.replace("\n", _LINE)
 
 
 def _without_marks(text: str) -> str:
@@ -236,13 +273,18 @@ def table_rows(table: "Tag", *, limit: int | None = None) -> tuple[list[list[str
 
 
 def _cell(cell: "Tag") -> str | Span:
+    columns, rows = (_span(cell, name) for name in ("colspan", "rowspan"))
+    return Span(_cell_text(cell), columns, rows) if max(columns, rows) > 1 else _cell_text(cell)
+
+
+def _cell_text(cell: "Tag") -> str:
+    """Return the text of an element on one line, with a space between its blocks."""
     text, last = "", None
     for string in cell.strings:
-        block = next((parent for parent in string.parents if parent is cell or parent.name in _BLOCKS), None)
+        block = next((parent for parent in string.parents if parent is cell or parent.name in _STRUCTURE), None)
         text += str(string) if block is last else f" {string}"
         last = block
-    columns, rows = (_span(cell, name) for name in ("colspan", "rowspan"))
-    return Span(single_line(text), columns, rows) if max(columns, rows) > 1 else single_line(text)
+    return single_line(text)
 
 
 def _text_of(cell: str | Span) -> str:

@@ -68,7 +68,7 @@ def written(runs: Iterable[Run]) -> str:
                 joined = "".join(_symbols(run.text, run.font) for run in same)
                 piece += raised(joined, text + inner + piece) if is_raised else joined
             inner += struck(piece) if is_struck else piece
-        text += link(inner, address)
+        text += link(inner, address) if address else inner
     return text
 
 
@@ -128,7 +128,7 @@ def box(*, checked: bool) -> str:
 
 def _symbols(text: str, font: str) -> str:
     """Return the characters that a symbol font shows for a text; one without a counterpart is left out."""
-    shown = _FONTS.get(font.strip().lower())
+    shown = _FONTS.get(font.strip().lower()) if font else None
     if shown is None:
         return text
     return "".join(character if character.isspace() else shown.get(ord(character) & 0xFF, "") for character in text)

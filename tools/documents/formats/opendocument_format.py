@@ -10,7 +10,7 @@ from zipfile import ZipFile
 from sleuth.tools.documents.formats.archives import open_zip
 from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as
 from sleuth.tools.documents.formats.equations import equation
-from sleuth.tools.documents.formats.excel_format import sheet_sections
+from sleuth.tools.documents.formats.excel_format import drawing_section, sheet_sections
 from sleuth.tools.documents.formats.marks import HIDDEN, Run, box, remark, written
 from sleuth.tools.documents.formats.office_parts import Part
 from sleuth.tools.documents.formats.tables import Cells, Span, mark_hidden, markdown_tables
@@ -102,8 +102,7 @@ class _Document:
             frame.getparent().remove(frame)
         rows, headers = self._rows(sheet)
         yield from sheet_sections(name, rows, headers=headers)
-        blocks = filter(None, self._blocks(frames))
-        yield Section("\n\n".join(blocks), Place(f"{name}, drawing"))
+        yield from drawing_section(name, self._blocks(frames))
 
     def _blocks(self, elements: Iterable["Element"]) -> Iterator[str]:
         """Yield headings, paragraphs, list items, tables and the text of objects as Markdown."""
@@ -221,10 +220,10 @@ class _Document:
             rows += [(number + at, list(cells)) for at in range(copies)]
             number += repeated
         width = max((len(cells) for _, cells in rows), default=0)
-        for _, cells in rows:
-            cells += [""] * (width - len(cells))
-        mark_hidden([cells for _, cells in rows], hidden, _hidden_columns(table, width))
-        return list(rows), headers if headers > 1 else 0
+        padded = [[*cells, *repeat("", width - len(cells))] for _, cells in rows]
+        mark_hidden(padded, hidden, _hidden_columns(table, width))
+        numbers = (number for number, _ in rows)
+        return list(zip(numbers, padded, strict=True)), headers if headers > 1 else 0
 
     def _cells(self, cell: "Element") -> Iterator[str | Span | None]:
         """Yield a cell as often as it is repeated; the comment on it comes last."""

@@ -157,7 +157,7 @@ def _texts(at: int, line: _Line, columns: Sequence[int]) -> list[str]:
 
 
 def _header_end(lines: Sequence[tuple[int, _Line]], top: int, columns: Sequence[int]) -> int:
-    """Return the end of a header: its groups of columns have their names in the next row, and other columns only one."""
+    """Return the end of a header: a group of columns has their names in the next row, and other columns only one."""
     for end in range(top + 1, len(lines)):
         above, (at, line) = lines[end - 1][1], lines[end]
         groups = [cell for cell in _filled(above) if len({line.get(c) for c in columns if above.get(c) is cell}) > 1]
@@ -180,10 +180,9 @@ def mark_hidden(table: Table, rows: Iterable[int], columns: Iterable[int]) -> No
             table[row][at] = _marked(table[row][at])
     top = next((at for at, cells in enumerate(table) if sum(map(bool, cells)) > 1), 0)
     for column in columns:
-        named = (row for row in range(top, len(table)) if not _is_group(table[row][column]))
-        row = next(named, None)
-        if row is not None and any(cells[column] for cells in table):
-            table[row][column] = _marked(table[row][column])
+        named = [row for row in range(top, len(table)) if not _is_group(table[row][column])]
+        if named and any(cells[column] for cells in table):
+            table[named[0]][column] = _marked(table[named[0]][column])
 
 
 def _is_group(cell: str | Span | None) -> bool:

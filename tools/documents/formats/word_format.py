@@ -1,13 +1,14 @@
-"""Text out of Word and Rich Text files; of Word files with the numbers of their paragraphs, such as "4.2", which are not part of the text."""
+"""Text out of Word and Rich Text files, with the numbers of paragraphs, such as "4.2", that Word computes."""
 
 import re
 import zipfile
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from email import message_from_bytes
 from email.policy import default as default_policy
 from functools import lru_cache
 from io import BytesIO
-from itertools import repeat, takewhile
+from itertools import chain, repeat, takewhile
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from sleuth.tools.documents.formats.drawing_ml import objects
 from sleuth.tools.documents.formats.equations import equation
 from sleuth.tools.documents.formats.marks import Run, box, remark, written
 from sleuth.tools.documents.formats.office_parts import RELATED, Part
-from sleuth.tools.documents.formats.tables import Span, markdown_tables
+from sleuth.tools.documents.formats.tables import Cells, Span, markdown_tables
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.text.normalization import decode, single_line, title_from
 
@@ -37,6 +38,7 @@ _SHOWN = "\0"
 """The end of the instructions of a field: what follows is shown."""
 _NO = ("0", "false", "off", "none", "")
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_ALTERNATIVES = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"))
 _UNITS = ((9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
 
@@ -106,13 +108,10 @@ class _Word:
 
     def __init__(self, archive: zipfile.ZipFile, document: "WordDocument") -> None:
         self.part = Part(archive, document.part.partname)
-        self._names = {style.style_id: style.name or "" for style in document.styles}
-        self._styles = {
-            find(style, "string(@w:styleId)"): style for style in find(document.styles.element, "./w:style")
-        }
+        styles = document.styles.element.iterchildren(f"{_W}style")
+        self._styles: dict[str, Element] = {style.get(f"{_W}styleId", ""): style for style in styles}
         self._of_style = lru_cache(maxsize=None)(self._find_property)
-        numbering = next((part.root for part in self.part.of_kind("numbering")), None)
-        self._numbering = Numbering(numbering, document.styles.element)
+        self._numbering = Numbering(next((part.root for part in self.part.of_kind("numbering")), None), self._styles)
         self._notes = {
             (kind, find(note, "string(@w:id)")): text
             for kind in ("footnote", "endnote", "comment")
@@ -153,29 +152,24 @@ class _Word:
     def _paragraph(self, element: "Element") -> str:
         """Return one paragraph with its number and the Markdown mark of its style."""
         text = written(self._runs(element, self.part, Run(""), [])).strip()
-        name = self._names.get(next(iter(find(element, "./w:pPr/w:pStyle/@w:val")), ""), "")
+        style = self._styles.get(find(element, "string(./w:pPr/w:pStyle/@w:val)"))
+        name = _value(style, "name").lower()
         if not text:
             return ""
         number = self._numbering.number(element)
         text = f"{number} {text}" if number else text
-        if heading := re.fullmatch(r"Heading ([1-6])", name):
+        if heading := re.fullmatch(r"heading ([1-6])", name):
             return f"{'#' * int(heading[1])} {single_line(text)}"
-        if name == "Title":
+        if name == "title":
             return f"# {single_line(text)}"
-        return f"- {text}" if name.startswith("List") and not number else text
+        return f"- {text}" if name.startswith("list") and not number else text
 
     def _table(self, table: "Element") -> str:
         """Return a table; rows and cells may be in content controls, and deleted and hidden rows are left out."""
         depth = f"count(ancestor::w:tbl) = {1 + find(table, 'count(ancestor::w:tbl)')}"
         rows = find(table, f".//w:tr[{depth}][not(w:trPr/w:del or w:trPr/w:hidden)]")
         headers = sum(1 for _ in takewhile(lambda row: find(row, "boolean(./w:trPr/w:tblHeader)"), rows))
-        cells = [
-            [
-                *repeat("", int(find(row, "string(./w:trPr/w:gridBefore/@w:val)") or 0)),
-                *map(self._cell, find(row, f".//w:tc[{depth}]")),
-            ]
-            for row in rows
-        ]
+        cells: list[Cells] = [[*_before(row), *map(self._cell, find(row, f".//w:tc[{depth}]"))] for row in rows]
         return markdown_tables(cells, headers=headers if headers > 1 else 0)
 
     def _cell(self, cell: "Element") -> Span:
@@ -211,7 +205,9 @@ class _Word:
 
     def _run(self, run: "Element", marks: Run, fields: list[str]) -> Iterator[Run]:
         marks = self._marks(run, marks)
-        for child in find(run, "./* | ./*[local-name()='AlternateContent']/*[local-name()='Choice']/*"):
+        alternatives = (choice for each in run.iterchildren(f"{_ALTERNATIVES}AlternateContent") for choice in each)
+        choices = (choice for choice in alternatives if choice.tag == f"{_ALTERNATIVES}Choice")
+        for child in chain(run, chain.from_iterable(choices)):
             name = str(child.tag).rpartition("}")[2]
             if name == "fldChar":
                 yield marks._replace(text=_field(child, fields))
@@ -232,9 +228,8 @@ class _Word:
         """Return the marks of a run: its own, or those of its style or of the style of the paragraph."""
         own = run.find(f"{_W}rPr")
         paragraph = next(run.iterancestors(f"{_W}p"), run)
-        styles = tuple(
-            find(each, "string(./w:rPr/w:rStyle/@w:val | ./w:pPr/w:pStyle/@w:val)") for each in (run, paragraph)
-        )
+        found = (run.find(f"{_W}rPr/{_W}rStyle"), paragraph.find(f"{_W}pPr/{_W}pStyle"))
+        styles = [style.get(f"{_W}val", "") for style in found if style is not None]
 
         def value(name: str, attribute: str = "val") -> str:
             found = own.find(_W + name) if own is not None else None
@@ -260,6 +255,11 @@ class _Word:
                 return str(found.get(_W + attribute, "1"))
             style = find(element, "string(./w:basedOn/@w:val)")
         return ""
+
+
+def _before(row: "Element") -> Iterator[str]:
+    """Yield empty cells for the columns of a table before the first cell of a row."""
+    return repeat("", int(find(row, "string(./w:trPr/w:gridBefore/@w:val)") or 0))
 
 
 def _field(character: "Element", fields: list[str]) -> str:
@@ -313,18 +313,22 @@ def _compiled(path: str) -> Any:  # noqa: ANN401
 class Numbering:
     """Counters of the numbered lists of a file; paragraphs are to be counted in their order."""
 
-    def __init__(self, numbering: Any, styles: Any) -> None:  # noqa: ANN401 - elements; of the first perhaps None
-        self._styles = {find(style, "string(@w:styleId)"): style for style in find(styles, "./w:style")}
+    def __init__(self, numbering: "Element | None", styles: "Mapping[str, Element]") -> None:
+        self._styles = styles
         self._lists: dict[str, tuple[str, dict[int, Any], dict[int, int]]] = {}
         self._counters: dict[str, dict[int, int]] = {}
         self._started: set[str] = set()
         lists = [] if numbering is None else find(numbering, "./w:num")
+        abstract: dict[str, list[Any]] = defaultdict(list)
+        for one in [] if numbering is None else find(numbering, "./w:abstractNum"):
+            abstract[find(one, "string(@w:abstractNumId)")].append(one)
         for each in lists:
             key = find(each, "string(./w:abstractNumId/@w:val)")
-            abstract = [
-                one for one in find(numbering, "./w:abstractNum") if find(one, "string(@w:abstractNumId)") == key
+            levels = [
+                level
+                for one in (*abstract.get(key, []), each)
+                for level in find(one, "./w:lvl | ./w:lvlOverride/w:lvl")
             ]
-            levels = [level for one in (*abstract, each) for level in find(one, "./w:lvl | ./w:lvlOverride/w:lvl")]
             starts = {
                 _level(at.getparent()): int(_value(at.getparent(), "startOverride"))
                 for at in find(each, "./*/w:startOverride")
