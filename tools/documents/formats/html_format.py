@@ -103,7 +103,8 @@ def _write_signs(tags: "Tags") -> None:
         tag.replace_with(f" {equation(html.fragment_fromstring(str(tag)))} ")
     for tag in tags["input"]:
         if tag.get("type") in ("checkbox", "radio"):
-            tag.replace_with(f"{box(checked=tag.has_attr('checked'))} ")
+            is_apart = str(tag.next_sibling or "")[:1].isspace()
+            tag.replace_with(box(checked=tag.has_attr("checked")) + " " * (not is_apart))
     for tag in tags["rt"] if not tags["rp"] else ():
         tag.string = f"({tag.get_text()})"
 
