@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _BINARY = "=+−±∓×÷·⋅∗*<>≤≥≠≈≡≅∼→←⇒⇔↔∈∉⊂⊆⊃∪∩∧∨∝-"
 _OPERATOR = re.compile(f"([{re.escape(_BINARY)}])")
+_SPARE_SPACE = re.compile(r"(?<=[(\[{]) +| +(?=[)\]},;])")
 _COMPOUND = re.compile(rf"[\s{re.escape(_BINARY)}]")
 _ENCLOSED = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\|[^|]*\|")
 _LARGE = re.compile(r"[∑∏∐∫∬∭∮⋃⋂⨁⨂]|[^\W\d_]{2,}")
@@ -78,16 +79,21 @@ def _row(element: "Element") -> str:
         for piece in _OPERATOR.split(text) if _name(child) in _SIGNS else [text]:
             before = line.rstrip()[-1:]
             is_between = piece != "" and piece in _BINARY and before != "" and before not in f"{_BINARY}([{{|,;"
-            line = f"{line.rstrip()} {piece} " if is_between else line + piece
+            line = f"{line.rstrip()} {piece} " if is_between else line + _gap(line, piece) + piece
         line += (child.tail or "").strip()
-    return re.sub(r"(?<=[(\[{]) +| +(?=[)\]},;])", "", line)
+    return _SPARE_SPACE.sub("", line)
+
+
+def _gap(line: str, piece: str) -> str:
+    """Return the space before a word such as sin, which has one after it."""
+    return " " if piece.endswith(" ") and piece[0].isalpha() and line[-1:].isalnum() else ""
 
 
 def _sign(element: "Element") -> str:
     """Return the text of a run of OMML or a sign of MathML; a word such as sin is followed by a space."""
     text = "".join(child.text or "" for child in element.iter() if _name(child) in ("t", "mtext", "ms", *_SIGNS))
     text = text.translate(_INVISIBLE)
-    return f" {text.strip()} " if re.fullmatch(r"[^\W\d_]{2,}", text.strip()) and _name(element) != "r" else text
+    return f"{text.strip()} " if re.fullmatch(r"[^\W\d_]{2,}", text.strip()) and _name(element) != "r" else text
 
 
 def _grouped(text: str) -> str:

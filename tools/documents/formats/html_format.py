@@ -31,13 +31,12 @@ _NOT_CONTENT = (*HIDDEN, *_FURNITURE)
 _NOT_SHOWN = re.compile(r"\b(?:display\s*:\s*none|visibility\s*:\s*hidden|mso-hide\s*:\s*all)", re.IGNORECASE)
 _STRUCK = re.compile(r"\btext-decoration(?:-line)?\s*:[^;]*\bline-through", re.IGNORECASE)
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-_BLOCKS = (
+_BLOCKS = frozenset({
     *_HEADINGS, "p", "li", "tr", "td", "th", "div", "section", "article", "blockquote", "pre", "dt", "dd", "address",
     "caption", "figcaption", "summary", "details", "fieldset", "legend", "option", "button", "textarea", "iframe",
     "main", *_FURNITURE,
-)  # fmt: skip
+})  # fmt: skip
 _CELLS = ("th", "td")
-_STRUCTURE = frozenset({*_BLOCKS, "img"})
 _XML_DECLARATION = re.compile(r"^\s*<\?xml[^>]*>")
 _EMPTY_LINES = re.compile(r"(?<![ \t])[ \t]*\n[ \t]*(?:\n\s*)?\n")
 _LINE_END = re.compile(r"[ \t\r]*\n[ \t\r\n]*|\t")
@@ -127,11 +126,12 @@ def _write_links(tags: "Tags") -> None:
     """
     in_titles = {id(tag) for heading in tags["h1"] for tag in heading("a")}
     for tag in tags["a"]:
-        text, address = tag.get_text(), str(tag.get("href", ""))
+        picture = tag.find("img", alt=True)
+        text, address = tag.get_text() or str(picture["alt"] if picture else ""), str(tag.get("href", ""))
         written = link(text, address)
         if written == text or id(tag) in in_titles:
             continue
-        if not any(getattr(inner, "name", None) in _STRUCTURE for inner in tag.descendants):
+        if not any(getattr(inner, "name", None) in _BLOCKS for inner in tag.descendants):
             tag.string = written
         elif first := next(filter(str.strip, tag.strings), None):
             first.replace_with(link(first, address))
@@ -233,9 +233,9 @@ def _render(soup: "BeautifulSoup", leave_out: Sequence[str]) -> str:
     for tag in soup(leave_out):
         tag.decompose()
     for table in soup("table"):
-        rows, headers = table_rows(table)
+        rows, headers = table_rows(table) if not table.find("table") else ([], 0)
         is_layout = any(len(_text_of(cell)) > MAX_LAYOUT_CELL for row in rows for cell in row)
-        if not table.find("table") and not is_layout:
+        if rows and not is_layout:
             pieces = markdown_tables(rows, headers=headers).split("\n\n")
             caption = single_line(table.caption.get_text()) if table.caption else ""
             table.replace_with(_lines("".join(f"\n\n{_TABLE}{piece}\n\n" for piece in [caption, *pieces] if piece)))
@@ -274,7 +274,7 @@ def table_rows(table: "Tag", *, limit: int | None = None) -> tuple[list[list[str
 
 
 def _cell(cell: "Tag") -> str | Span:
-    columns, rows = (_span(cell, name) for name in ("colspan", "rowspan"))
+    columns, rows = _span(cell, "colspan"), _span(cell, "rowspan", zero=MAX_ROWSPAN)
     return Span(_cell_text(cell), columns, rows) if max(columns, rows) > 1 else _cell_text(cell)
 
 
@@ -282,7 +282,7 @@ def _cell_text(cell: "Tag") -> str:
     """Return the text of an element on one line, with a space between its blocks."""
     text, last = "", None
     for string in cell.strings:
-        block = next((parent for parent in string.parents if parent is cell or parent.name in _STRUCTURE), None)
+        block = next((parent for parent in string.parents if parent is cell or parent.name in _BLOCKS), None)
         text += str(string) if block is last else f" {string}"
         last = block
     return single_line(text)
@@ -292,6 +292,7 @@ def _text_of(cell: str | Span) -> str:
     return cell if isinstance(cell, str) else cell.text or ""
 
 
-def _span(cell: "Tag", name: str) -> int:
+def _span(cell: "Tag", name: str, *, zero: int = 1) -> int:
+    """Return a number of rows or columns; `zero`: what 0 means."""
     value = str(cell.get(name, "1")).strip()
-    return min(int(value), MAX_ROWSPAN) or 1 if value.isdecimal() and len(value) < 6 else 1
+    return min(int(value), MAX_ROWSPAN) or zero if value.isdecimal() and len(value) < 6 else 1

@@ -14,7 +14,7 @@ MOST_TITLES = 5
 """Rows above a header that can be titles."""
 
 MAX_SPAN = 1_000
-"""Columns that a cell covers at most."""
+"""Columns to which a cell extends at most."""
 MAX_REPEATED = 300
 """Characters of a text that is repeated in each row that it covers; a longer one is shown once."""
 
@@ -127,7 +127,7 @@ def _place(rows: Sequence[Cells]) -> Iterator[_Line]:
                 column += 1
             cell = above.get(column) if span.text is None else None
             cell = cell or _Cell((span.text or "").strip(), at, column)
-            for covered in range(column, column + min(span.columns, MAX_SPAN)):
+            for covered in range(column, max(column + 1, min(column + span.columns, MAX_SPAN))):
                 line.setdefault(covered, cell)
                 if span.rows > 1:
                     covering.setdefault(covered, (cell, span.rows - 1))
