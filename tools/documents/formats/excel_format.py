@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as
 from sleuth.tools.documents.formats.drawing_ml import shape_blocks, shapes
-from sleuth.tools.documents.formats.marks import HIDDEN, Run, link, remark, written
+from sleuth.tools.documents.formats.marks import HIDDEN, Run, is_symbol_font, link, remark, written
 from sleuth.tools.documents.formats.number_formats import shown
 from sleuth.tools.documents.formats.office_parts import RELATED, Part
 from sleuth.tools.documents.formats.tables import Cells, Span, Table, mark_hidden, table_pieces
@@ -87,6 +87,18 @@ class _Style:
     struck: bool
     raised: bool
 
+    @property
+    def is_marked(self) -> bool:
+        """Return whether text in this style is not written as it is."""
+        return self.struck or self.raised or is_symbol_font(self.font)
+
+
+def _run(piece: Any) -> Run:  # noqa: ANN401 - openpyxl is untyped
+    font = getattr(piece, "font", None)
+    if font is None:
+        return Run(str(piece))
+    return Run(str(piece), font.vertAlign == "superscript", bool(font.strike), font=font.rFont or "")
+
 
 class _Sheet:
     """The cells of a sheet. The dimension that the file claims is not used: some programs write a wrong one."""
@@ -122,16 +134,11 @@ class _Sheet:
         from openpyxl.utils.escape import unescape
 
         value, style = cell["value"], self._style(cell["style_id"])
-        runs = [Run(shown(value, style.code), style.raised, style.struck, font=style.font * isinstance(value, str))]
+        text = shown(value, style.code)
         if isinstance(value, list):  # rich text
-            fonts = [(str(piece), getattr(piece, "font", None)) for piece in value]
-            runs = [
-                Run(text, font.vertAlign == "superscript", bool(font.strike), font=font.rFont or "")
-                if font
-                else Run(text)
-                for text, font in fonts
-            ]
-        text = written(runs)
+            text = written(_run(piece) for piece in value)
+        elif style.is_marked:
+            text = written([Run(text, style.raised, style.struck, font=style.font * isinstance(value, str))])
         return str(unescape(text)) if "_x" in text else text
 
     def _add_links(self, rows: dict[int, dict[int, str]]) -> None:

@@ -126,11 +126,16 @@ def box(*, checked: bool) -> str:
     return "☑" if checked else "☐"
 
 
+def is_symbol_font(font: str) -> bool:
+    """Return whether a font shows other characters than those of its text."""
+    return font.strip().lower() in _FONTS
+
+
 def _symbols(text: str, font: str) -> str:
     """Return the characters that a symbol font shows for a text; one without a counterpart is left out."""
-    shown = _FONTS.get(font.strip().lower()) if font else None
-    if shown is None:
+    if not font or not is_symbol_font(font):
         return text
+    shown = _FONTS[font.strip().lower()]
     return "".join(character if character.isspace() else shown.get(ord(character) & 0xFF, "") for character in text)
 
 
