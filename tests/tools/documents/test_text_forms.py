@@ -123,6 +123,7 @@ def test_equation_of_a_page_is_linear_text(xml: str, text: str) -> None:
         ("<pre>a  |\n  b</pre>", "a  |\n  b"),
         ("<table><tr><td rowspan=0>a<td>b<tr><td>c</table>", "| a | b |\n| --- | --- |\n| a | c |"),
         ("<ruby>漢<rt>kan</ruby>", "漢(kan)"),
+        ("<s>750<del> euro</del></s>", "~~750~~ ~~euro~~"),
     ],
 )
 def test_marks_of_a_page_are_text(body: str, text: str) -> None:

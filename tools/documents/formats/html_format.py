@@ -77,7 +77,8 @@ def parse_html(markup: str, *, links: bool = True) -> "BeautifulSoup":
     _write_scripts(tags)
     if links:
         _write_links(tags)
-    for text in [text for name in ("del", "s", "strike") for tag in tags[name] for text in tag.strings]:
+    texts = {id(text): text for name in ("del", "s", "strike") for tag in tags[name] for text in tag.strings}
+    for text in texts.values():
         text.replace_with(struck(text))
     return soup
 
