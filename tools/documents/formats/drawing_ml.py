@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sleuth.tools.documents.formats.equations import equation
 from sleuth.tools.documents.formats.marks import Run, link, written
-from sleuth.tools.documents.formats.number_formats import shown
+from sleuth.tools.documents.formats.number_formats import cell_text
 from sleuth.tools.documents.formats.office_parts import RELATED, Part
 from sleuth.tools.documents.formats.tables import Span, markdown_tables
 
@@ -155,7 +155,7 @@ def _number(text: str | None, code: str) -> str:
 
     try:
         value = float(text or "")
-        return shown(from_excel(value) if is_date_format(code) else value, code)
+        return cell_text(from_excel(value) if is_date_format(code) else value, code)
     except (ValueError, OverflowError):
         return text or ""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as
 from sleuth.tools.documents.formats.drawing_ml import shape_blocks, shapes
 from sleuth.tools.documents.formats.marks import HIDDEN, Run, is_symbol_font, link, remark, written
-from sleuth.tools.documents.formats.number_formats import shown
+from sleuth.tools.documents.formats.number_formats import cell_text
 from sleuth.tools.documents.formats.office_parts import RELATED, Part
 from sleuth.tools.documents.formats.tables import Cells, Span, Table, mark_hidden, table_pieces
 from sleuth.tools.documents.formats.word_format import office_file, office_properties
@@ -134,7 +134,7 @@ class _Sheet:
         from openpyxl.utils.escape import unescape
 
         value, style = cell["value"], self._style(cell["style_id"])
-        text = shown(value, style.code)
+        text = cell_text(value, style.code)
         if isinstance(value, list):  # rich text
             text = written(_run(piece) for piece in value)
         elif style.is_marked:

@@ -14,7 +14,7 @@ _NOT_DECIMAL = re.compile(r"general|e[+-]|[@/]|[#0?] +[#0?]", re.IGNORECASE)
 """Formats of other kinds: the number as it is, scientific, text, fractions."""
 
 
-def shown(value: object, code: str = "General") -> str:
+def cell_text(value: object, code: str = "General") -> str:
     """Return a value, such as a number in a format of Excel or a date; empty for None."""
     if value is None:
         return ""
