@@ -87,6 +87,13 @@ def test_find_quote_ignores_shapes_of_marks(quote: str, found: str | None) -> No
     assert (MARKED[slice(*span)] if span else None) == found
 
 
+@pytest.mark.parametrize("quote", ["Apply with the form today", "the [form](https://x.org/f7) today", "form"])
+def test_find_quote_ignores_addresses_of_links(quote: str) -> None:
+    text = "Apply with the [form](https://x.org/f7) today."
+    span = find_quote(quote, text)
+    assert span and "form" in text[slice(*span)]
+
+
 @pytest.mark.parametrize(
     "answer", ["the finest - by far", '"the finest – by far"', "coast", "It's 10 000", "well-known"]
 )

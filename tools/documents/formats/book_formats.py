@@ -14,7 +14,7 @@ from zipfile import ZipFile
 
 from sleuth.tools.documents.formats.archives import open_zip
 from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as
-from sleuth.tools.documents.formats.plain_formats import (
+from sleuth.tools.documents.formats.html_format import (
     HIDDEN,
     MIN_KEPT_SHARE,
     decode_html,
