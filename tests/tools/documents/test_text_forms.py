@@ -7,7 +7,7 @@ from sleuth.tools.documents.formats.content import Section
 from sleuth.tools.documents.formats.equations import equation
 from sleuth.tools.documents.formats.html_format import parse_html, read_html, whole_page
 from sleuth.tools.documents.formats.marks import Run, link, raised, struck, written
-from sleuth.tools.documents.formats.tables import MAX_REPEATED, Cells, Span, grid
+from sleuth.tools.documents.formats.tables import MAX_REPEATED, MAX_SPAN, Cells, Span, grid
 
 MATH = "http://schemas.openxmlformats.org/officeDocument/2006/math"
 LONG = "word " * MAX_REPEATED
@@ -41,6 +41,11 @@ def test_spanning_cell_is_in_each_row_and_column(rows: list[Cells], placed: list
 def test_declared_header_rows_are_joined() -> None:
     rows: list[Cells] = [["boat", "fee"], ["name", "euro"], ["Heron", "2"]]
     assert grid(enumerate(rows, start=1), headers=2) == [(2, ["boat name", "fee euro"]), (3, ["Heron", "2"])]
+
+
+def test_cells_that_extend_to_further_rows_do_not_add_up() -> None:
+    rows: list[Cells] = [[Span(f"{row} {column}", rows=60_000) for column in range(300)] for row in range(12)]
+    assert len(grid(enumerate(rows))[-1][1]) == MAX_SPAN + 300
 
 
 LINKS = {

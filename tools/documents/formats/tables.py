@@ -14,7 +14,7 @@ MOST_TITLES = 5
 """Rows above a header that can be titles."""
 
 MAX_SPAN = 1_000
-"""Columns to which a cell extends at most."""
+"""Columns to which a cell extends at most, and columns of cells that extend to the next row."""
 MAX_REPEATED = 300
 """Characters of a text that is repeated in each row that it covers; a longer one is shown once."""
 
@@ -129,7 +129,7 @@ def _place(rows: Sequence[Cells]) -> Iterator[_Line]:
             cell = cell or _Cell((span.text or "").strip(), at, column)
             for covered in range(column, max(column + 1, min(column + span.columns, MAX_SPAN))):
                 line.setdefault(covered, cell)
-                if span.rows > 1:
+                if span.rows > 1 and len(covering) < MAX_SPAN:
                     covering.setdefault(covered, (cell, span.rows - 1))
             column += span.columns
         yield line
