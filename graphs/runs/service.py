@@ -90,6 +90,7 @@ class RunService:
         where: str = "",
         origin: Origin | None = None,
         after: Answer | None = None,
+        model: str = "",
         message_id: str = "",
         is_created: bool = False,
     ) -> str:
@@ -102,6 +103,7 @@ class RunService:
             where: a filter of the documents that are searched, see `parse_filter`; a chat keeps that of its first
                 message.
             after: the answer that the first message of a chat follows up on: the chat begins with it and its question.
+            model: the model that is used instead of the default.
             message_id: the id of the first message of a chat; by default one is derived from its place.
             is_created: a client has created the thread without a run, which begins in it.
 
@@ -126,6 +128,10 @@ class RunService:
             await self._check_name(thread)
         self._check_settings(kind, configure(kind, values or {}, profile))
         more: dict[str, Any] = {"where": where.strip()} if parse_filter(where).terms else {}
+        if model:
+            more["model"] = model
+        if after:
+            more["after"] = after.thread
         if method_name == CHAT.name:
             earlier = (after.question, message_of(after)) if after else None
             more["turn"] = Turn(text=checked, at="", id=message_id, earlier=earlier)
@@ -189,6 +195,7 @@ class RunService:
             pages=await self._pages_of(other),
             with_collection=kept.pages.beside,
             where=kept.where,
+            model=kept.model,
             origin=origin,
         )
         return await self.store.threads.get(id)

@@ -169,12 +169,14 @@ class Access:
         values: dict[str, Any],
         budget: Budget,
         where: str = "",
+        model: str = "",
         thread: str | None = None,
         after: Answer | None = None,
     ) -> str:
         """Start a background run and return its thread; raise UsageError for an invalid question or setting."""
         options: dict[str, Any] = {"values": values, "budget": budget, "where": where, "thread": thread, "after": after}
-        id = await self.runs.start(question, method, profile=self.server.settings.profile, **options)
+        profile = self.server.settings.profile
+        id = await self.runs.start(question, method, profile=profile, model=model, **options)
         await self.server.run_worker.start(self.owner, id)
         return id
 
