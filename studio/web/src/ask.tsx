@@ -5,6 +5,7 @@ import { Upload } from "./documents/upload";
 import { useDraft } from "./drafts";
 import { count } from "./format";
 import { budgetOf } from "./limits";
+import { DEFAULT, inOrder } from "./method-cards";
 import { isWhole, PLANNING, valuesOf, WAY, type Way } from "./method-panel";
 import { Problem } from "./parts";
 import { preference, usePreference } from "./preferences";
@@ -47,7 +48,7 @@ export function Ask() {
         question={question}
         onType={setQuestion}
         sending={{ ...asking, run: () => asking.run() }}
-        methods={[...(methods ?? [])].sort((a, b) => Number(b.name === DEFAULT) - Number(a.name === DEFAULT))}
+        methods={inOrder(methods ?? [])}
         method={method}
         way={way}
         onChange={setWay}
@@ -62,7 +63,6 @@ export function Ask() {
   );
 }
 
-export const DEFAULT = "auto";
 /** The first method if no model server answers. */
 const MODELLESS = "reader";
 
@@ -75,7 +75,7 @@ const FEW_WORDS = 3;
 /** True for a message that may be no question, such as a greeting or a command: a chat replies to it. */
 export function isTalk(message: string): boolean {
   const text = message.trim();
-  return /^\/[a-z]/i.test(text) || (!text.includes("?") && text.split(/\s+/).length <= FEW_WORDS);
+  return /^\/[a-z]+(\s|$)/i.test(text) || (!text.includes("?") && text.split(/\s+/).length <= FEW_WORDS);
 }
 
 /** The method and values of a run: a chat has another method answer. */

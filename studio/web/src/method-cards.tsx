@@ -2,6 +2,9 @@ import { seconds } from "./format";
 import { sentence } from "./schema";
 import type { Method } from "./types";
 
+/** The method that is used if none is chosen. */
+export const DEFAULT = "auto";
+
 /** The baseline that people also use, because it is fast. */
 const FAST = "plain-rag";
 
@@ -13,7 +16,6 @@ interface Props {
 
 /** The methods by what they do, with their names and what they took; other baselines are folded. */
 export function MethodCards({ methods, chosen, onChoose }: Props) {
-  const isMain = ({ baseline, name }: Method) => !baseline || name === FAST;
   const baselines = methods.filter((method) => !isMain(method));
   const cards = (shown: Method[]) => (
     <div className="methods">
@@ -40,6 +42,16 @@ export function MethodCards({ methods, chosen, onChoose }: Props) {
       )}
     </fieldset>
   );
+}
+
+function isMain({ baseline, name }: Method): boolean {
+  return !baseline || name === FAST;
+}
+
+/** The methods with those first that people use most. */
+export function inOrder(methods: readonly Method[]): Method[] {
+  const rank = (method: Method) => (method.name === DEFAULT ? 0 : isMain(method) ? 1 : 2);
+  return [...methods].sort((a, b) => rank(a) - rank(b));
 }
 
 /** What a method does, as a sentence. */

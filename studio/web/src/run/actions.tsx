@@ -2,7 +2,7 @@ import { useState, type ReactNode } from "react";
 import { post, remove, request } from "../api";
 import { Confirm } from "../dialog";
 import { Menu } from "../menu";
-import { whatItDoes } from "../method-cards";
+import { inOrder, whatItDoes } from "../method-cards";
 import { Problem } from "../parts";
 import { go, hrefOf } from "../route";
 import { copy, save } from "../save";
@@ -106,7 +106,7 @@ function useRetry(thread: Thread, answer: Answer) {
 
 function Retry({ retrying }: { retrying: ReturnType<typeof useRetry> }) {
   const { value: methods } = useServer<Method[]>("methods");
-  const others = (methods ?? []).map((method) => ({
+  const others = inOrder(methods ?? []).map((method) => ({
     label: method.name,
     about: whatItDoes(method),
     onChoose: () => void retrying.run(method.name),

@@ -1,9 +1,9 @@
 import { useState } from "react";
 import { post } from "../api";
-import { DEFAULT } from "../ask";
 import { Composer } from "../composer";
 import { useDraft } from "../drafts";
 import { budgetOf } from "../limits";
+import { DEFAULT } from "../method-cards";
 import { isWhole, valuesOf, WAY } from "../method-panel";
 import { preference } from "../preferences";
 import { go, hrefOf } from "../route";
