@@ -34,7 +34,7 @@ export function Ask() {
       model: preference("model"),
       ...withMode(way, method, health?.model !== undefined && isTalk(text)),
     });
-    setQuestion("");
+    if (text === question) setQuestion("");
     refresh("runs?");
     go(hrefOf("runs", thread));
   });

@@ -44,7 +44,7 @@ export function Actions({ thread, answer, onResumed, children }: Props) {
       onChoose: () => save(`answer-${thread.id}.md`, markdownOf(answer), "text/markdown"),
     },
     { label: "Save as JSON", onChoose: () => void exporting.run() },
-    { label: "Delete this run", onChoose: () => setDeleting(true) },
+    ...(thread.part_of ? [] : [{ label: "Delete this run", onChoose: () => setDeleting(true) }]),
   ];
   return (
     <div className="row actions">

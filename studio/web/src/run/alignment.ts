@@ -1,5 +1,6 @@
 /** The steps of two branches beside each other. */
 
+import { isChange } from "../branches";
 import { fresh } from "../changes";
 import { callsIn, costOf } from "../cost";
 import { spent } from "../format";
@@ -19,13 +20,13 @@ export interface Row {
 export function rowsOf(path: readonly Moment[], first: number): Row[] {
   return path
     .slice(first)
-    .filter(({ node }) => node.length > 0)
+    .filter((moment) => moment.node.length > 0 || isChange(moment))
     .map((moment) => {
       const changed = fresh(moment, path);
       const cost = costOf(callsIn(changed));
       return {
         title: titleOf(moment, changed),
-        lines: [...new Set(moment.node.flatMap((node) => findingsOf({ node, update: changed })))],
+        lines: [...new Set(["", ...moment.node].flatMap((node) => findingsOf({ node, update: changed })))],
         cost: cost.calls ? spent(cost) : "",
       };
     });

@@ -1,3 +1,4 @@
+import { useCallback } from "react";
 import { EXPLANATIONS, lookOf, supportOf } from "../outcome";
 import { count, seconds } from "../format";
 import { Chip } from "../parts";
@@ -12,16 +13,22 @@ const REPORT_FORMATS = { md: "Markdown", html: "HTML", docx: "Word" };
 
 interface Props {
   answer: Answer;
-  onOpen: (citation: Citation) => void;
+  /** What the answer is called; each on the page in its own way. */
+  label?: string;
+  /** Open a source; the same function as long as the answer is the same, so that its footnotes keep the focus. */
+  onOpen: Open;
 }
 
+export type Open = (answer: Answer, citation: Citation | null) => void;
+
 /** An answer with its footnotes, and its status in one line. */
-export function AnswerView({ answer, onOpen }: Props) {
+export function AnswerView({ answer, label = "Answer", onOpen }: Props) {
   const look = lookOf(answer);
   const also = answer.support?.also;
+  const open = useCallback((citation: Citation) => onOpen(answer, citation), [answer, onOpen]);
   return (
-    <section aria-label="Answer" className={`answer is-${look}`}>
-      <AnswerText answer={answer} onOpen={onOpen} />
+    <section aria-label={label} className={`answer is-${look}`}>
+      <AnswerText answer={answer} onOpen={open} />
       {answer.method === REPORT && !answer.asks && (
         <Downloads run={answer.thread} what="report" formats={REPORT_FORMATS} />
       )}
@@ -30,7 +37,7 @@ export function AnswerView({ answer, onOpen }: Props) {
         <p>
           The sources also say: <strong>{also.text}</strong>
           {also.citations.map((citation) => (
-            <button key={citation.passage} type="button" className="link also" onClick={() => onOpen(citation)}>
+            <button key={citation.passage} type="button" className="link also" onClick={() => open(citation)}>
               {citation.title}
             </button>
           ))}
@@ -55,7 +62,7 @@ export function isFound({ method, status, hops, asks }: Answer): boolean {
 }
 
 /** The text of an answer; that of a survey is followed by its table, which is shown as such. */
-function AnswerText({ answer, onOpen }: Props) {
+function AnswerText({ answer, onOpen }: { answer: Answer; onOpen: (citation: Citation) => void }) {
   if (answer.table) return <p className="answer-text">{answer.text.split("\n\n")[0]}</p>;
   if (!answer.text || asksForApproval(answer)) return null;
   return <AnswerMarkdown answer={answer} onOpen={onOpen} />;

@@ -1,11 +1,11 @@
 /** A conversation: its questions and answers in one column, the sources of one answer beside them. */
 
-import { useEffect, useRef, useState } from "react";
+import { useCallback, useEffect, useRef, useState } from "react";
 import { Problem } from "../parts";
 import { useServer } from "../server";
 import type { Answer, Citation, Run } from "../types";
 import { Actions } from "./actions";
-import { AnswerView } from "./answer";
+import { AnswerView, type Open } from "./answer";
 import { BranchBanner } from "./branch-banner";
 import { BudgetForm } from "./budget-form";
 import { Feedback } from "./feedback";
@@ -33,7 +33,7 @@ export function Conversation(props: ViewProps) {
   // What was opened at a turn; the next turn begins with its own sources.
   const [opened, setOpened] = useState<(Shown & { length: number }) | null>(null);
   const shown = opened?.length === length ? opened : answer && { answer, citation: linked.citation };
-  const show = (of: Answer, citation: Citation | null) => setOpened({ answer: of, citation, length });
+  const show = useCallback<Open>((of, citation) => setOpened({ answer: of, citation, length }), [length]);
   return (
     <article className={answer?.table ? "conversation with-table" : "conversation"}>
       <div className="turns">
@@ -55,8 +55,6 @@ export function Conversation(props: ViewProps) {
     </article>
   );
 }
-
-type Open = (answer: Answer, citation: Citation | null) => void;
 
 function SourcesOf({ shown, onOpen }: { shown: Shown | null; onOpen: Open }) {
   return (
@@ -112,7 +110,7 @@ function LatestAnswer({ run, live, outcome, active, answer, problem, onResumed, 
   }
   return (
     <>
-      <AnswerView answer={answer} onOpen={(citation) => onOpen(answer, citation)} />
+      <AnswerView answer={answer} onOpen={onOpen} />
       <Problem>{problem}</Problem>
       {outcome === "waiting" && <Request thread={thread} answer={answer} onSent={onBegun} />}
       {outcome === "out_of_budget" && (
@@ -143,7 +141,7 @@ function EarlierTurn({ turn: { question, run: id, text }, number, onOpen }: Earl
       {answer ? (
         <>
           <Rewritten>{answer.question === question ? "" : answer.question}</Rewritten>
-          <AnswerView answer={answer} onOpen={(citation) => onOpen(answer, citation)} />
+          <AnswerView answer={answer} label={`Answer ${number}`} onOpen={onOpen} />
           <Actions thread={run.thread} answer={answer} onResumed={() => undefined} />
         </>
       ) : (

@@ -29,7 +29,7 @@ export function Findings({ answer, live, id, state }: Props) {
       <SubRuns answer={answer} />
       {live.steps.length > 0 && (
         <section aria-labelledby="steps">
-          <h3 id="steps">Steps</h3>
+          <h2 id="steps">Steps</h2>
           <StepList steps={live.steps} id={id} />
         </section>
       )}
@@ -135,7 +135,7 @@ function SubRuns({ answer: { hops } }: { answer: Answer }) {
   if (!hops?.length) return null;
   return (
     <section aria-label="Methods used">
-      <h3>Methods used</h3>
+      <h2>Methods used</h2>
       <ol className="hops">
         {hops.map((hop, at) => (
           <li key={at}>

@@ -61,7 +61,7 @@ function Reading({ citation, onClose }: { citation: Citation; onClose: () => voi
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, []);
   return (
-    <section className="stack" aria-label="Source">
+    <section className="stack reading" aria-label="Source">
       <header className="row spread">
         <h2>{titleOf(citation)}</h2>
         <button ref={back} className="plain" onClick={onClose}>
