@@ -15,6 +15,7 @@ from page_use import (
     open_form,
     open_methods,
     open_tab,
+    picture,
     send,
 )
 from playwright.async_api import Page, expect
@@ -26,7 +27,7 @@ INTERNAL = r"wave|halted|\b[0-9a-f]{12,}\b|retrieve_coarse|thread"
 @pytest.mark.nightly
 async def test_answer_shows_sources_in_context_and_no_internals(page: Page, site: Site) -> None:
     await ask_and_wait(page, await site())
-    sources = page.get_by_role("region", name="Sources")
+    sources = page.get_by_role("complementary", name="Sources")
     card = sources.get_by_role("article", name="Source 3")
     await expect(card).to_contain_text("Sennick Harbour")
     await expect(card.locator("mark")).to_contain_text("the Kelp Fair")
@@ -87,6 +88,11 @@ async def test_draft_survives_navigation_and_a_long_one_is_refused(page: Page, s
     await page.reload()
     await open_form(page)
     await expect(question).to_have_value("Half a question")
+    await question.fill("")
+    examples = page.get_by_role("list", name="Examples").get_by_role("listitem")
+    titles = ("Bastian Oake", "Pellowrig Light", "Sennick Harbour")
+    await expect(examples).to_have_text([f"What is known about {title}?" for title in titles])
+    await picture(page, "first")
     await question.fill("long " * 5_000)
     await expect(page.get_by_text("The question has 24,999 characters; the most is 20,000.")).to_be_visible()
     await expect(page.get_by_role("button", name="Send", exact=True)).to_be_disabled()
@@ -162,8 +168,10 @@ async def test_feedback_is_stored_and_question_is_retried(page: Page, site: Site
     await open_tab(page, "Compare")
     await expect(page.get_by_role("region", name="First branch")).to_contain_text("this run, par-rag")
     await open_tab(page, "Answer")
+    again = page.url
     await page.get_by_role("button", name="Other method").click()
-    await page.get_by_role("button", name=re.compile("plain-rag")).click()
+    await page.get_by_role("button", name="plain-rag").click()
+    await expect(page).not_to_have_url(again)
     await expect_status(page, "answered")
     await open_form(page)
     await open_methods(page)

@@ -61,7 +61,7 @@ function Item({ run, isCurrent }: { run: Thread; isCurrent: boolean }) {
   return (
     <li className="item">
       <a href={hrefOf("runs", run.id)} title={name} aria-current={isCurrent ? "page" : undefined}>
-        <span className={`dot is-${look}`} title={statusInWords(look)} />
+        <span className={`dot is-${look}`} />
         <span className="name">{name}</span>
         <span className="unseen">, {statusInWords(look)}</span>
       </a>
