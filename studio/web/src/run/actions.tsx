@@ -47,24 +47,26 @@ export function Actions({ thread, answer, onResumed, children }: Props) {
     ...(thread.part_of ? [] : [{ label: "Delete this run", onChoose: () => setDeleting(true) }]),
   ];
   return (
-    <div className="row actions">
-      <button onClick={() => void copying.run()}>Copy</button>
-      {answer.table ? (
-        <button onClick={() => void updating.run()} disabled={updating.busy}>
-          Ask new documents
-        </button>
-      ) : (
-        <Retry retrying={retrying} />
-      )}
-      {answer.ask_all && (
-        <button onClick={() => void retrying.run(SURVEY)} disabled={retrying.busy}>
-          Ask all {answer.ask_all} documents
-        </button>
-      )}
-      <a href={hrefOf("runs", runOf(thread, answer), { tab: "details" })}>Details</a>
-      {children}
-      <Menu label="More" items={items} />
-      <Problem>{problem}</Problem>
+    <>
+      <div className="row actions">
+        <button onClick={() => void copying.run()}>Copy</button>
+        {answer.table ? (
+          <button onClick={() => void updating.run()} disabled={updating.busy}>
+            Ask new documents
+          </button>
+        ) : (
+          <Retry retrying={retrying} />
+        )}
+        {answer.ask_all && (
+          <button onClick={() => void retrying.run(SURVEY)} disabled={retrying.busy}>
+            Ask all {answer.ask_all} documents
+          </button>
+        )}
+        <a href={hrefOf("runs", runOf(thread, answer), { tab: "details" })}>Details</a>
+        {children}
+        <Menu label="More" items={items} />
+        <Problem>{problem}</Problem>
+      </div>
       {deleting && (
         <Confirm
           title="Delete this run?"
@@ -75,7 +77,7 @@ export function Actions({ thread, answer, onResumed, children }: Props) {
           The run is deleted with all its checkpoints. Documents are not affected.
         </Confirm>
       )}
-    </div>
+    </>
   );
 }
 

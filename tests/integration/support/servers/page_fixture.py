@@ -21,7 +21,7 @@ from sleuth.studio.server.app import create_app
 from sleuth.tools.search.vectors.embedder import Embedder
 from sleuth.tools.settings import Settings
 
-PATIENCE = 40_000
+PATIENCE = 120_000
 """Milliseconds that anything may take; a busy machine is slow."""
 
 SOURCES = Path(__file__).parents[4] / "studio" / "web"
