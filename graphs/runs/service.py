@@ -128,10 +128,7 @@ class RunService:
             await self._check_name(thread)
         self._check_settings(kind, configure(kind, values or {}, profile))
         more: dict[str, Any] = {"where": where.strip()} if parse_filter(where).terms else {}
-        if model:
-            more["model"] = model
-        if after:
-            more["after"] = after.thread
+        more |= _without_empty(model=model, after=after.thread if after else "")
         if method_name == CHAT.name:
             earlier = (after.question, message_of(after)) if after else None
             more["turn"] = Turn(text=checked, at="", id=message_id, earlier=earlier)
@@ -525,6 +522,10 @@ def _input_for(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command
         return {"messages": [message]}
     question, answer = turn.earlier
     return {"messages": [HumanMessage(question, id=f"{id} question"), AIMessage(answer, id=f"{id} answer"), message]}
+
+
+def _without_empty(**values: str) -> dict[str, str]:
+    return {name: value for name, value in values.items() if value}
 
 
 def _is_unfinished(thread: Thread, state: StateSnapshot) -> bool:

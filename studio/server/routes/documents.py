@@ -97,7 +97,7 @@ async def _example(listed: Listed, collection: Collection) -> str:
     text = (await collection.document(listed.id)).text
     headings = [each for each in _HEADING.findall(text) if each.lower() not in _COMMON | {listed.title.lower()}]
     if headings:
-        return f"What does “{listed.title}” say about “{headings[0]}”?"
+        return f"What does “{listed.title}” state about “{headings[0]}”?"
     return f"What is known about {listed.title}?"
 
 

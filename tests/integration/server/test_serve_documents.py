@@ -167,5 +167,5 @@ async def test_example_questions_are_of_titles_and_headings(client: httpx.AsyncC
     await upload(client, {"light.md": FILES["light.md"], "rules.md": headed})
     assert (await client.get("/v1/examples")).json() == [
         "What is known about The Pellowrig Light?",
-        "What does “Rules” say about “Notice of leave”?",
+        "What does “Rules” state about “Notice of leave”?",
     ]

@@ -1,4 +1,4 @@
-"""What people do most on the page, in few clicks; the conversations in the sidebar; the model and the colors."""
+"""The usual tasks on the page, in few clicks; the conversations in the sidebar; the model and the colors."""
 
 import pytest
 from asgi_server import serving
