@@ -34,7 +34,7 @@ async def test_answer_shows_sources_in_context_and_no_internals(page: Page, site
     await expect(card).to_contain_text("Fishing for crab")  # the sentence after the quote
     text = await page.locator("main").inner_text()
     assert not re.search(INTERNAL, text), text
-    box = await page.get_by_label("Follow-up question").bounding_box()
+    box = await page.get_by_role("textbox", name="Follow-up question").bounding_box()
     assert box
     assert box["y"] < 740, "the form for a follow-up is below the fold"
     await open_tab(page, "How this was found")
@@ -172,6 +172,7 @@ async def test_feedback_is_stored_and_question_is_retried(page: Page, site: Site
     await page.get_by_role("button", name="Other method").click()
     await page.get_by_role("button", name="plain-rag").click()
     await expect(page).not_to_have_url(again)
+    await page.reload()
     await expect_status(page, "answered")
     await open_form(page)
     await open_methods(page)
