@@ -62,11 +62,14 @@ An interrupted run is stopped. done: a client has created the thread, and no run
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """The part of a run's answer that is listed; `weak` if its sources support it only weakly."""
+    """The part of a run's answer that is listed.
+
+    `weak`: its sources support it only weakly; None if nothing has checked that.
+    """
 
     verdict: Status
     answer: str
-    weak: bool = False
+    weak: bool | None = False
     calls: int
     tokens: int
     seconds: float | None
@@ -79,7 +82,7 @@ class RunResult:
         return cls(
             verdict=answer.status,
             answer=answer.text,
-            weak=answer.is_weak,
+            weak=None if answer.is_unchecked else answer.is_weak,
             calls=cost["calls"],
             tokens=tokens,
             seconds=answer.seconds,
@@ -137,14 +140,17 @@ class StoredPages(_Stored):
 class StoredOptions(_Stored):
     """Settings, budget and sources that a run was started with, and the next input of a chat.
 
-    `values`: settings of the method. `where`: filter of the documents. They change only under the lock of the thread.
+    `values`: settings of the method. `model`: the model that is used instead of the server's default. `where`: filter
+    of the documents. `after`: the run that a chat follows up on. They change only under the lock of the thread.
     """
 
     values: dict[str, Any] = {}
+    model: str = ""
     profile: Profile = "default"
     budget: Budget = Budget()
     pages: StoredPages = StoredPages()
     where: str = ""
+    after: str = ""
     turn: Turn | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -195,6 +201,12 @@ class Thread:
         return outcome_of(self.state, self.verdict)
 
     @property
+    def title(self) -> str:
+        """Return the title that a person has given to the run; empty if nobody has."""
+        title = self.client_metadata.get("title")
+        return title if isinstance(title, str) else ""
+
+    @property
     def status(self) -> ThreadStatus:
         """Return the state by its old name. Deprecated: use `state`."""
         return OLD_NAMES[self.state]
@@ -206,7 +218,7 @@ class Thread:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that `runs list` prints."""
-        more = {"status": self.status, "part_of": self.part_of, "outcome": self.outcome}
+        more = {"title": self.title, "status": self.status, "part_of": self.part_of, "outcome": self.outcome}
         return {**asdict(self), "options": self.options.to_json(), **more}
 
 

@@ -97,6 +97,7 @@ class RunService:
         where: str = "",
         origin: Origin | None = None,
         after: Answer | None = None,
+        model: str = "",
         message_id: str = "",
         is_created: bool = False,
     ) -> str:
@@ -109,6 +110,7 @@ class RunService:
             where: a filter of the documents that are searched, see `parse_filter`; a chat keeps that of its first
                 message.
             after: the answer that the first message of a chat follows up on: the chat begins with it and its question.
+            model: the model that is used instead of the default.
             message_id: the id of the first message of a chat; by default one is derived from its place.
             is_created: a client has created the thread without a run, which begins in it.
 
@@ -132,6 +134,7 @@ class RunService:
             await self._check_name(thread)
         self._check_settings(kind, configure(kind, values or {}, profile))
         more: dict[str, Any] = {"where": where.strip()} if parse_filter(where).terms else {}
+        more |= _without_empty(model=model, after=after.thread if after else "")
         is_chat, values = method_name == CHAT.name, values or {}
         if is_chat:
             values = {**values, **settings_of_command(checked)}
@@ -196,6 +199,7 @@ class RunService:
             pages=await self._pages_of(other),
             with_collection=kept.pages.beside,
             where=kept.where,
+            model=kept.model,
             origin=origin,
         )
         return await self.store.threads.get(id)
@@ -524,3 +528,7 @@ def _describe(error: Exception, id: str) -> str:
         return str(error)
     what = "The database failed" if is_database_error(error) else "A step failed, which is a bug"
     return f"{what}: {type(error).__name__}: {error}. `sleuth resume {id}` tries again."
+
+
+def _without_empty(**values: str) -> dict[str, str]:
+    return {name: value for name, value in values.items() if value}

@@ -177,6 +177,7 @@ class Access:
         values: dict[str, Any],
         budget: Budget,
         where: str = "",
+        model: str = "",
         thread: str | None = None,
         after: Answer | None = None,
     ) -> str:
@@ -191,7 +192,8 @@ class Access:
             await self._send(known, check_question(question), values=values, budget=budget)
             return known.id
         options: dict[str, Any] = {"values": values, "budget": budget, "where": where, "thread": thread, "after": after}
-        id = await self.runs.start(question, method, profile=self.server.settings.profile, **options)
+        profile = self.server.settings.profile
+        id = await self.runs.start(question, method, profile=profile, model=model, **options)
         await self.server.run_worker.start(self.owner, id)
         return id
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.method import MODELLESS_METHOD
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import CHAT, METHODS, SURVEY, configure, runnable
 from sleuth.graphs.runs.service import RunService, check_question
@@ -13,7 +14,7 @@ from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.survey import watch_survey
 from sleuth.studio.cli.interactive import chat
-from sleuth.studio.client.sleuth import DEFAULT_METHOD, MODELLESS_METHOD, Sleuth, open_sleuth
+from sleuth.studio.client.sleuth import DEFAULT_METHOD, Sleuth, open_sleuth
 from sleuth.studio.console.output import JsonOption, emit, progress_console
 from sleuth.studio.console.run_view import answer_view, watch
 from sleuth.studio.console.survey_table import survey_view

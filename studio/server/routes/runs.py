@@ -63,6 +63,7 @@ async def list_runs(
     ] = "",
     status: Annotated[list[Outcome], Query(max_length=20, description="list runs of these outcomes")] = [],  # noqa: B006 - FastAPI copies it
     method: Annotated[list[MethodQuery], Query(max_length=20, description="list runs of these methods")] = [],  # noqa: B006
+    weak: Annotated[bool, Query(description="list runs whose answer is supported only weakly")] = False,
     since: Time = "",
     until: Time = "",
     before: Time = "",
@@ -80,6 +81,7 @@ async def list_runs(
         find=find,
         outcomes=tuple(status),
         methods=tuple(method),
+        weak=weak,
         since=since,
         until=until,
         before=before,
@@ -113,6 +115,7 @@ async def start(form: forms.RunForm, access: AccessDep) -> forms.Begun:
         values=values,
         budget=form.budget.budget(),
         where=form.where,
+        model=form.model,
         thread=await access.id_for(form.thread) if form.thread else None,
         after=after,
     )
@@ -221,6 +224,12 @@ async def make_fork(thread: ThreadDep, form: forms.ForkForm, access: AccessDep) 
 async def set_feedback(thread: ThreadDep, form: forms.FeedbackForm, access: AccessDep) -> None:
     """Store what a person thinks of the answer with the run."""
     await access.runs.store.threads.set_feedback(thread.id, form.model_dump())
+
+
+@router.put("/{thread}/title", status_code=204)
+async def set_title(thread: ThreadDep, form: forms.TitleForm, access: AccessDep) -> None:
+    """Give a run a title, which lists show instead of its question."""
+    await access.runs.store.threads.merge_metadata(thread.id, {"title": form.title.strip()})
 
 
 @router.get("/{thread}/table", response_class=Response)

@@ -434,11 +434,12 @@ class RunWorker:
 
     async def _run(self, job: _Job) -> None:
         """Run a job with metrics and quota."""
-        method = (await job.runs.store.threads.get(job.thread)).method
+        thread = await job.runs.store.threads.get(job.thread)
+        method, model = thread.method, thread.options.model
         with self._telemetry.run(job.thread, method, job.owner) as record:
             try:
                 needs_model = runnable(method).needs_model and method != CHAT.name  # a chat first stores the message
-                await self._publish(job, record, needs_model=needs_model)
+                await self._publish(job, record, needs_model=needs_model, model=model)
             except SleuthError as error:
                 record.error = type(error).__name__
                 raise
@@ -448,11 +449,11 @@ class RunWorker:
             finally:
                 await asyncio.shield(self._quota.add(job.owner, record.tokens))
 
-    async def _publish(self, job: _Job, record: RunRecord, *, needs_model: bool) -> None:
+    async def _publish(self, job: _Job, record: RunRecord, *, needs_model: bool, model: str) -> None:
         """Run a job and publish its events."""
         answer: Answer | None = None
         async with self._home_lock.hold("shared", wait=math.inf if job.is_recovered else INGEST_WAIT):
-            runs = await self._tenants.runs(job.owner, needs_model=needs_model)
+            runs = await self._tenants.runs(job.owner, needs_model=needs_model, model=model)
             if job.last_event:  # a kill may have followed steps that are stored and not published
                 for step in await replay_steps(runs, job.thread, known=await self._log.finished_tasks(job.thread)):
                     await self._publish_step(replace(step, state="started", update={}), job, record)
