@@ -33,7 +33,7 @@ export function RunPage({ id, query }: { id: string; query: URLSearchParams }) {
   const { value: run, problem, status } = useServer<Run>(`runs/${id}`);
   const finished = live.steps.filter((step) => step.state === "done").length;
   useEffect(() => {
-    refresh(`runs/${id}`, "runs?");
+    refresh(`runs/${id}`, "runs?", "methods");
   }, [id, over]);
   const begun = live.steps.length > 0;
   useEffect(() => {
