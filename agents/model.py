@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from sleuth.tools.types import content_hash
 
-DEMO_MODEL = "sleuth-small"
+DEMO_MODEL = "tiny"
 """The name of the embedded model, which shows how sleuth works: 135 million parameters are too few for most answers."""
 EVIDENCE_CHECKER = "evidence-checker"
 """The name that gives a role to the evidence checker in SLEUTH_MODELS (`sleuth.graphs.evidence.reading_model`)."""

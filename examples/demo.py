@@ -34,7 +34,7 @@ def main() -> int:
     sleuth("ask", QUESTION, "--method", "reader")
     if serving:
         os.environ["SLEUTH_MODEL_URL"] = f"http://127.0.0.1:{PORT}/v1"
-        title("A model: sleuth-small, 135 million parameters, on vLLM's CPU build (or the server at SLEUTH_MODEL_URL)")
+        title("A model: tiny, 135 million parameters, on vLLM's CPU build (or the server at SLEUTH_MODEL_URL)")
         sleuth("model", "install")
         sleuth("model", "serve", "--port", str(PORT))
     title("The same question with PAR-RAG, which plans both look-ups")

@@ -131,6 +131,7 @@ class Settings(BaseSettings):
         env_ignore_empty=True,
         toml_file=_FILE,
         extra="ignore",
+        str_strip_whitespace=True,
         frozen=True,
         protected_namespaces=(),
     )

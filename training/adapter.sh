@@ -4,7 +4,7 @@
 #     training/adapter.sh DATA BASE OUT [PERCENT]
 #
 # DATA has the training files of 2wiki, hotpot, musique, squad and scifact, and train/ with further ones; BASE is the folder
-# of the model to tune, as SLEUTH_HOME/models/smollm2-135m-instruct, which `sleuth model serve --adapter none` leaves there.
+# of the model to tune, as SLEUTH_HOME/models/tiny-base, which `sleuth model serve --adapter none` leaves there.
 # OUT gets the examples, and OUT/adapter the adapter for `sleuth model serve --adapter`, with the losses and the scores of
 # held-out replies before and after in its report.json. OUT/worlds are synthetic worlds, made if missing. PERCENT is the
 # share of the questions (100: seven million tokens, six hours on two cores). If interrupted, rerun the same command.

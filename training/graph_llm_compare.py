@@ -61,7 +61,7 @@ class Replies:
         self.tokenizer: Any = AutoTokenizer.from_pretrained(base, local_files_only=True)
         kind: Any = AutoModelForCausalLM
         self.model: Any = kind.from_pretrained(base, local_files_only=True, dtype=torch.bfloat16)
-        merge(self.model, folder)
+        merge(self.model.state_dict(), folder)
         self.model = self.model.to("cuda" if torch.cuda.is_available() else "cpu", torch.float32 if exact else None)
         self.encoder = load(folder)[0] if is_graph_model(folder) else None
         self.embedder = embedder

@@ -1,4 +1,8 @@
-"""A method as a tool of another agent: the model decides when to call it."""
+"""A method as a tool of another agent: the model decides when to call it.
+
+It needs a model server that accepts tools, such as Ollama with qwen3:4b, or vLLM with --enable-auto-tool-choice and
+--tool-call-parser. The one of `sleuth model serve` does not.
+"""
 
 import asyncio
 import os
@@ -7,6 +11,7 @@ import sys
 from langchain_openai import ChatOpenAI
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
+from openai import APIError
 
 import sleuth
 
@@ -14,8 +19,8 @@ import sleuth
 async def main(question: str) -> None:
     async with sleuth.open() as app:
         tools = [app.as_tool("par-rag", budget=sleuth.Budget(max_calls=40))]
-        url = os.environ.get("SLEUTH_MODEL_URL", "http://127.0.0.1:8000/v1")
-        model = ChatOpenAI(model=os.environ.get("AGENT_MODEL", "agent"), base_url=url, api_key="none")
+        name = os.environ.get("AGENT_MODEL", app.model)
+        model = ChatOpenAI(model=name, base_url=app.settings.model_url, api_key="none")
 
         async def think(state: MessagesState) -> dict:
             return {"messages": [await model.bind_tools(tools).ainvoke(state["messages"])]}
@@ -34,4 +39,7 @@ async def main(question: str) -> None:
     print("\nruns:", ", ".join(answer["thread"] for answer in looked_up if answer))
 
 
-asyncio.run(main(sys.argv[1]))
+try:
+    asyncio.run(main(sys.argv[1]))
+except APIError as error:
+    sys.exit(f"The model server cannot be used: {error}\n{__doc__}")

@@ -10,11 +10,11 @@ waits for the person (`listen`, `approve`) it can be resumed with a reply, or re
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 from pydantic import Field, model_validator
 
@@ -24,10 +24,12 @@ from sleuth.agents.model_calls.caller import is_demo
 from sleuth.agents.roles import conversation, planning
 from sleuth.graphs.chat.messages import Messages, as_conversation, reply_id
 from sleuth.graphs.chat.question_rewriting import make_standalone
+from sleuth.graphs.chat.references import refers_back, resolve_references
+from sleuth.graphs.chat.small_talk import REPLIES, is_answered_at_once, reply_at_once
 from sleuth.graphs.core.answer import Subrun, Verdict, total_cost
 from sleuth.graphs.core.approval import AwaitsApproval, ask_approval
 from sleuth.graphs.core.context import Context
-from sleuth.graphs.core.method import DelegatingSettings, Method, summarize_update
+from sleuth.graphs.core.method import MODELLESS_METHOD, DelegatingSettings, Method, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, node
 from sleuth.graphs.core.state import RunState, Update, same_question
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
@@ -79,19 +81,6 @@ class State(AwaitsApproval, Message, RunState):
     """The steps of the method, if they have to be approved."""
 
 
-REPLIES = MappingProxyType(
-    {
-        "hello": "Hello! What would you like to know?",
-        "thanks": "You are welcome! Ask me anything else about your documents.",
-        "goodbye": "Goodbye!",
-        "introduction": (
-            "I am sleuth: I answer questions about your documents and cite the passages. Ask me something about them."
-        ),
-    }
-)
-"""The replies without a search, by the kinds of `SmallTalk`."""
-
-
 @node
 async def classify(state: State, call: Call[Settings]) -> Update:
     """Start a turn: classify the message, which is clarified at most once, as is the reply to a clarification."""
@@ -100,13 +89,10 @@ async def classify(state: State, call: Call[Settings]) -> Update:
         raise UsageError("There is nothing to reply to: the conversation must end with a message of the person.")
     question, kind = message.text.strip(), "small talk"
     call.state = State(messages=state.messages, question=question)  # what was spent on earlier turns does not count
-    halted = not call.affords()
-    if not (halted or is_command(question)):
-        given = as_conversation(state.messages, question)
-        loss = "The message is taken for a question."
-        kind = await ask_or(call.model, conversation.ROUTE, given, "follow-up", loss)
-        if is_demo(call.model.calls):  # its classification is of no use
-            kind = "follow-up" if _has_subject(question) else "small talk"
+    needs_model = not is_answered_at_once(question) and call.settings.method != MODELLESS_METHOD
+    halted = needs_model and not call.affords()
+    if not halted:
+        kind = await _kind_of(as_conversation(state.messages, question), call)
     if kind == "ambiguous" and not (call.settings.ask_back and not _already_clarified(state.messages)):
         kind = "follow-up"
     return {
@@ -120,17 +106,19 @@ async def classify(state: State, call: Call[Settings]) -> Update:
         "halted": halted,
         "notes": dict.fromkeys(state.notes),
         "calls": dict.fromkeys(state.calls),
+        "warnings": [],
     }
 
 
 @node
 async def converse(state: State, call: Call[Settings]) -> Update:
-    """Reply to small talk with a fixed sentence, which the model chooses, unless a search is needed after all."""
+    """Reply to a command, or to small talk with a fixed sentence, unless a search is needed after all."""
+    if verdict := reply_at_once(state.question, call.settings.method, state.messages):
+        return {"verdict": verdict}
     made = conversation.SmallTalk()
-    if not (is_command(state.question) or is_demo(state.calls)):
+    if _uses_model(call):
         call.require()
-        given = as_conversation(state.messages, state.question)
-        made = await ask_or(call.model, conversation.REPLY, given, made, "")
+        made = await ask_or(call.model, conversation.REPLY, as_conversation(state.messages, state.question), made, "")
         if made.needs_search:
             return {"verdict": None}
     return {"verdict": Verdict(status="answered", text=REPLIES[made.reply], citations=[])}
@@ -155,21 +143,26 @@ async def clarify(state: State, call: Call[Settings]) -> Update:
     }
 
 
-async def listen(state: State) -> Update:
-    """Wait for the reply to a clarifying question; an empty reply is ignored."""
-    asked = state.messages[-1]
+async def listen(state: State, runtime: Runtime[Context]) -> Update:
+    """Wait for the reply to a clarifying question; an empty one is ignored, and small talk is replied to meanwhile."""
+    settings = runtime.context.settings
+    assert isinstance(settings, Settings)
+    asked = next(message for message in reversed(state.messages) if message.additional_kwargs.get("asked_back"))
     reply = interrupt({"question": asked.text, "options": asked.additional_kwargs.get("options", [])})
     text = reply.strip() if isinstance(reply, str) else ""
+    if said := reply_at_once(text, settings.method, state.messages):
+        about = {"status": said["status"], "citations": said["citations"]}
+        return {"messages": [HumanMessage(text), AIMessage(with_footnotes(said).text, additional_kwargs=about)]}
     return {"messages": [HumanMessage(text)], "question": text, "verdict": None} if text else {}
 
 
 @node
 async def refine(state: State, call: Call[Settings]) -> Update:
     """Rewrite a follow-up as a question that can be understood without the conversation."""
-    turns = as_conversation(state.messages, state.question).turns
-    if turns:
+    turns, model = as_conversation(state.messages, state.question).turns, call.model if _uses_model(call) else None
+    if turns and model:
         call.require()
-    return {"question": await make_standalone(call.model, state.question, turns), "kind": "follow-up"}
+    return {"question": await make_standalone(model, state.question, turns), "kind": "follow-up"}
 
 
 @node
@@ -236,7 +229,7 @@ async def answer(state: State) -> Update:
 def _reply(state: State) -> tuple[AIMessage, Verdict]:
     """Return the message that ends the turn, and its verdict; its usage is that of all model calls of the turn.
 
-    Without a search the text has no footnotes and no explanation. Citations and origin are in `additional_kwargs`.
+    Citations and origin are in `additional_kwargs`.
     """
     verdict, cost = state.verdict, total_cost(state.calls)
     subrun = state.hop if state.hop and state.hop["status"] != "new" else None
@@ -254,7 +247,7 @@ def _reply(state: State) -> tuple[AIMessage, Verdict]:
         "cost": cost,
         "warnings": state.warnings,
     }
-    text = (not subrun and verdict["text"]) or with_footnotes(verdict).text
+    text = with_footnotes(verdict).text
     message = AIMessage(text, id=reply_id(state.messages), additional_kwargs=about, usage_metadata=as_usage(**cost))
     return message, verdict
 
@@ -332,15 +325,31 @@ def graph() -> StateGraph[State, Context, Message, State]:
 # What the nodes above are made of
 
 
-def is_command(message: str) -> bool:
-    """Return whether a message is a slash command, such as `/help`; paths are none."""
-    return bool(re.fullmatch(r"/[a-zA-Z]+(\s.*)?", message))
+async def _kind_of(given: conversation.ConversationInput, call: Call[Settings]) -> str:
+    """Return the kind of a message; rules decide where there is no model, and correct what it overlooks."""
+    question, kind = given.question, "question"
+    if is_answered_at_once(question):
+        return "small talk"
+    if call.settings.method != MODELLESS_METHOD:
+        kind = await ask_or(call.model, conversation.ROUTE, given, "follow-up", "The message is taken for a question.")
+    if not _uses_model(call):
+        needs_search = _has_subject(question) or resolve_references(question, given.turns) != question
+        return "follow-up" if needs_search else "small talk"
+    return "follow-up" if kind == "question" and given.turns and refers_back(question) else kind
+
+
+def _uses_model(call: Call[Settings]) -> bool:
+    """Return whether a model is to classify and rewrite messages: not for a method without one, nor the demo model."""
+    if call.settings.method == MODELLESS_METHOD:
+        return False
+    return not is_demo({**call.state.calls, **call.model.calls})
 
 
 def _has_subject(message: str) -> bool:
     """Return whether a part of a message asks with a content word, or has a name, a number or three content words."""
     for part in re.findall(r"[^,;:.!?？؟]+[?？؟]?", message):
-        words = 1 if part[-1] in "?？؟" else 3
+        asks = part[-1] in "?？؟" or re.match(r"\W*(?:who|what|when|where|which|why|how)\b", part, re.IGNORECASE)
+        words = 1 if asks else 3
         if len(content_words(part)) >= words or re.search(r"\s(?!I\b)[A-Z]|\d", part.strip()):
             return True
     return False

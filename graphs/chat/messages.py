@@ -17,6 +17,10 @@ from sleuth.graphs.evidence.answer_text import with_footnotes
 _SPEAKERS: Final[dict[str, Literal["user", "assistant"]]] = {"human": "user", "ai": "assistant"}
 
 
+UNANSWERED: Final = ("stopped", "failed")
+"""The statuses of a message of ours that states why a turn has no answer."""
+
+
 def append_messages(kept: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
     """Apply LangGraph's `add_messages`, write by write.
 
@@ -48,11 +52,11 @@ Messages = MessagesChannel(append_messages)
 
 
 def as_conversation(messages: Sequence[AnyMessage], question: str) -> ConversationInput:
-    """Return the last message as a question, with the turns before it."""
+    """Return the last message as a question, with the turns before it; what ended without an answer is left out."""
     turns = (
         Turn(speaker=_SPEAKERS[message.type], text=message.text)
         for message in messages[:-1]
-        if message.type in _SPEAKERS and message.text
+        if message.type in _SPEAKERS and message.text and message.additional_kwargs.get("status") not in UNANSWERED
     )
     return ConversationInput(question=question, turns=tuple(turns))
 
@@ -65,6 +69,18 @@ def reply_id(messages: Sequence[AnyMessage]) -> str:
 def reply_id_to(message: str | None) -> str:
     """Return the id of the reply to a message with this id."""
     return str(uuid5(NAMESPACE_OID, f"reply to {message}"))
+
+
+def message_to_json(message: AnyMessage) -> dict[str, Any]:
+    """Return a message as JSON, as `convert_to_messages` reads it."""
+    return message.model_dump(include={"type", "content", "id", "additional_kwargs"}, mode="json")
+
+
+def unanswered_message(asked: str | None, problem: str) -> AIMessage:
+    """Return the message that states why the message with an id has no answer, before the next one is taken up."""
+    text = f"This message was not answered. {problem}" if problem else "This message was not answered: it was stopped."
+    about: dict[str, Any] = {"status": "failed" if problem else "stopped", "citations": []}
+    return AIMessage(text, id=reply_id_to(asked), additional_kwargs=about)
 
 
 def run_message(values: Mapping[str, Any], about: dict[str, Any], *, id: str | None = None) -> AIMessage:

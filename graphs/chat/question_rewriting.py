@@ -9,6 +9,7 @@ from langgraph.func import entrypoint
 from sleuth.agents.formatting import Turn
 from sleuth.agents.model_calls.caller import CallRecord, ModelCaller
 from sleuth.agents.roles.conversation import REWRITE, ConversationInput, Rewritten
+from sleuth.graphs.chat.references import refers_back, resolve_references
 from sleuth.graphs.core.context import Services
 from sleuth.graphs.core.node import ask_or
 from sleuth.tools.storage.archive import Archive
@@ -24,17 +25,21 @@ class RewrittenQuestion:
     warnings: list[str]
 
 
-async def make_standalone(asking: ModelCaller, question: str, turns: Sequence[Turn]) -> str:
+async def make_standalone(asking: ModelCaller | None, question: str, turns: Sequence[Turn]) -> str:
     """Rewrite a question with the context of its conversation; without a conversation it is unchanged, without a call.
 
-    If the reply cannot be used the question is unchanged, with a warning.
+    Without a model to ask, rules rewrite it, as they do with a pronoun that the model leaves. If the reply cannot be
+    used, there is a warning.
     """
     if not turns:
         return question
+    if asking is None:
+        return resolve_references(question, turns)
     given = ConversationInput(question=question, turns=tuple(turns))
-    loss = "The question is asked as it was written, without the conversation."
+    loss = "Rules rewrite the question instead."
     made = await ask_or(asking, REWRITE, given, Rewritten.model_construct(question=question), loss)
-    return made.question.strip() or question
+    rewritten = made.question.strip() or question
+    return resolve_references(rewritten, turns) if refers_back(rewritten) else rewritten
 
 
 async def rewrite_question(

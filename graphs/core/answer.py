@@ -250,6 +250,8 @@ class Answer:
     `ask_all` is present if the question seems to be about all documents: their number, for an offer of a survey.
 
     `asks` is present while a chat waits for a reply: a question with options to choose from, or a plan to approve.
+
+    `turn` is present in a chat: the id of the message that was answered.
     """
 
     thread: str
@@ -270,11 +272,17 @@ class Answer:
     table: dict[str, Any] | None = None
     ask_all: int | None = None
     asks: dict[str, Any] | None = None
+    turn: str | None = None
 
     @property
     def is_weak(self) -> bool:
         """Return whether the sources support the answer only weakly."""
         return is_weak(self.status, self.support)
+
+    @property
+    def is_small_talk(self) -> bool:
+        """Return whether a chat replied without a run of a method."""
+        return self.method == "chat" and self.status == "answered" and self.hops is None
 
     @property
     def is_unchecked(self) -> bool:
@@ -283,7 +291,7 @@ class Answer:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that the command line and the HTTP interface print, without absent values."""
-        optional = ("seconds", "graph", "threshold", "support", "hops", "table", "ask_all", "asks")
+        optional = ("seconds", "graph", "threshold", "support", "hops", "table", "ask_all", "asks", "turn")
         absent = [name for name in optional if getattr(self, name) is None]
         return {name: value for name, value in asdict(self).items() if name not in absent}
 

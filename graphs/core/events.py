@@ -11,7 +11,8 @@ class Step:
     """A node started or finished; `update` is what it changed.
 
     `part_of` is the outer run if this thread is a sub-run. `task` is the same when a node that was interrupted starts
-    again, and different for every other visit to it.
+    again, and different for every other visit to it. `turn` is the id of the message in a chat that the step helps to
+    answer; empty for other runs.
     """
 
     thread: str
@@ -21,6 +22,7 @@ class Step:
     method: str = ""
     part_of: str = ""
     task: str = ""
+    turn: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 
 from langgraph.graph import StateGraph
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
@@ -18,6 +18,9 @@ MethodName = Literal[
     "auto", "plain-rag", "par-rag", "crp-rag", "retro-rag", "ras", "hybrid-rag", "search-trained", "agent", "reader"
 ]
 """The methods that answer the questions of a chat, and those that research the sections of a report."""
+
+MODELLESS_METHOD: Final[MethodName] = "reader"
+"""The method that calls no model: the default without a model server."""
 
 
 class DelegatingSettings(MethodSettings):

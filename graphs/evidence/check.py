@@ -9,6 +9,7 @@ is refused. A comparison of two dates is checked by reading the date of each: th
 """
 
 import asyncio
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
@@ -34,15 +35,20 @@ from sleuth.tools.storage.archive import Archive
 from sleuth.tools.text.dates import read_date
 from sleuth.tools.text.language import may_be_english
 from sleuth.tools.text.normalization import single_line
+from sleuth.tools.text.sentences import sentence_spans
+from sleuth.tools.text.tokenization import name_key
 from sleuth.tools.types import Passage
 
 SPAN_WORDS = 12
-"""Answers up to this length are compared with what the checker reads; longer ones are checked as statements."""
-GOOD_SUPPORT = 0.75
-"""2 % of the answers without their passage reach this support, 9 % of those to questions that differ in a detail, and
-27 % of right ones, with the small checker (`benchmarks.false_answers --half 1`)."""
-MIN_SUPPORT = 0.2
-"""An answer that the checker itself reads with less support is not used."""
+"""Answers up to this length are compared with what the checker reads; of longer ones each sentence is checked."""
+GOOD_SUPPORT = 0.8
+"""The least probability of an answer that is shown as supported."""
+MIN_SUPPORT = 0.3
+"""The least probability of an answer that the checker itself reads and that is used."""
+CHANCE = 0.6
+"""The most support of an answer that the checker hardly reads better than chance: yes or no, and one of two that the
+question names (60 % right of 100 held-back yes-or-no questions, `training.evidence_checker.check`)."""
+_ALTERNATIVES = re.compile(r"\bor\b.*\?", re.IGNORECASE)
 _UNFITTED = Threshold(value=0.0, by="not fitted for this model")
 
 
@@ -106,13 +112,14 @@ async def assess(
         return Support(score=0.0, answerable=read["support"]["answerable"], weak=True, also=also)
     reading = await asyncio.to_thread(checker.read, question, as_evidence(cited))
     if len(answer.split()) > SPAN_WORDS:
-        stated = await asyncio.to_thread(checker.check, answer, as_evidence(cited))
-        return make_support(stated.supported, reading)
-    support = make_support(reading.support_of(answer), reading)
+        sentences = [answer[start:end] for start, end in sentence_spans(answer)]
+        stated = [await asyncio.to_thread(checker.check, each, as_evidence(cited)) for each in sentences]
+        return make_support(min(each.supported for each in stated), reading)
+    support = make_support(support_of(question, answer, reading), reading)
     if every != cited:
         reading = await asyncio.to_thread(checker.read, question, as_evidence(every))
     other = reading.answer
-    if is_same_answer(answer, other) or reading.support_of(other) < max(support["score"], MIN_SUPPORT):
+    if is_same_answer(answer, other) or support_of(question, other, reading) < max(support["score"], MIN_SUPPORT):
         return support
     also = Finding(text=other, citations=cite_reading(question, reading, every)[-1:])
     return Support(**{**support, "weak": True, "also": also})
@@ -141,8 +148,15 @@ def compare_dates(
 
 def read_answer(question: str, reading: Reading, passages: Sequence[Passage]) -> ReadAnswer:
     """Return the answer of a reading, with its citations and its support."""
-    support = make_support(reading.support_of(reading.answer), reading)
+    support = make_support(support_of(question, reading.answer, reading), reading)
     return ReadAnswer(text=reading.answer, citations=cite_reading(question, reading, passages), support=support)
+
+
+def support_of(question: str, answer: str, reading: Reading) -> float:
+    """Return the support of an answer in a reading; at most CHANCE for yes or no, or if the question names answers."""
+    score = reading.support_of(answer)
+    is_choice = name_key(answer) in ("yes", "no") or _ALTERNATIVES.search(question)
+    return min(score, CHANCE) if is_choice else score
 
 
 def make_support(score: float, reading: Reading) -> Support:
@@ -194,16 +208,19 @@ def _is_sentence(text: str) -> bool:
 
 
 async def support_of_run(checker: EvidenceChecker, values: Mapping[str, Any], archive: Archive) -> Support | None:
-    """Return how well the cited passages support a finished run's answer; None without an answer.
+    """Return how well the cited passages support a finished run's answer, by its own check if it had one; None without
+    an answer.
 
     Args:
         checker: the evidence checker.
         values: the run's state.
         archive: the archive of the run's passages.
     """
-    verdict = values["verdict"]
+    verdict: Verdict = values["verdict"]
     if verdict["status"] != "answered":
         return None
+    if "support" in verdict:
+        return verdict["support"]
     found = await found_passages(values, archive)
     return await assess(checker, values["question"], verdict["text"], verdict["citations"], found)
 

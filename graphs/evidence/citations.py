@@ -52,10 +52,8 @@ def _answering(answer: str, passage: Passage, question: str) -> list[Span]:
 
 
 def find_support(answer: str, shown: Sequence[Passage], *, containing: str = "", question: str = "") -> list[Citation]:
-    """Cite the first shown sentence with an answer, preferably one that contains `containing` or fits the question."""
+    """Cite the first shown sentence with an answer that belongs to the question, preferably with `containing` in it."""
     spans = [(passage, span) for passage in shown for span in _answering(answer, passage, question)]
-    if question and not spans:
-        return find_support(answer, shown)
     both = [
         (passage, (start, end)) for passage, (start, end) in spans if find_sentence(containing, passage.text[start:end])
     ]
@@ -111,13 +109,27 @@ def ensure_verbatim_support(
 
     A quote without the answer is replaced by the nearest sentence of its passage that contains it and belongs to the
     question, unless the passage's title does: then the whole passage is about the answer. If no quote contains it after
-    that, the first shown sentence that does is cited as well.
+    that, the first shown sentence that does is cited as well. Quotes that share no word with the question, or with
+    another quote, are dropped if a shown sentence does.
     """
     passages = {passage.id: passage for passage in shown}
     found = [_nearest_saying(answer, citation, passages, question) for citation in citations]
     unique = [citation for at, citation in enumerate(found) if citation not in found[:at]]
     is_verbatim = any(find_sentence(answer, citation["quote"]) for citation in unique)
-    return unique if is_verbatim else [*unique, *find_support(answer, shown, question=question)]
+    cited = unique if is_verbatim else [*unique, *find_support(answer, shown, question=question)]
+    return _linked(answer, cited, question) or find_support(answer, shown, question=question) or cited
+
+
+def _linked(answer: str, citations: Sequence[Citation], question: str) -> list[Citation]:
+    """Return the citations that share a word with the question or with another citation, also in their titles; words of
+    the answer do not count.
+    """
+    if not question:
+        return list(citations)
+    texts = [question, *(f"{each['title']} {each['quote']}" for each in citations)]
+    words = [content_words(text) - content_words(answer) for text in texts]
+    others = [frozenset().union(*words[:at], *words[at + 1 :]) for at in range(len(words))]
+    return [each for at, each in enumerate(citations, start=1) if words[at] & others[at]]
 
 
 def _nearest_saying(answer: str, citation: Citation, passages: Mapping[str, Passage], question: str) -> Citation:

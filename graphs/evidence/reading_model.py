@@ -16,7 +16,7 @@ from sleuth.agents.role import Output
 from sleuth.agents.roles.judging import REVIEW, REVIEW_STEP, StepReview
 from sleuth.agents.roles.reading import ANSWER_WITH_SOURCES, DRAFT, DRAFT_SENTENCE, READ, Draft, Final
 from sleuth.agents.roles.reading import Reading as ReadReply
-from sleuth.graphs.evidence.check import GOOD_SUPPORT, MIN_SUPPORT, as_evidence
+from sleuth.graphs.evidence.check import GOOD_SUPPORT, MIN_SUPPORT, as_evidence, support_of
 from sleuth.graphs.evidence.citations import cite_reading
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import EvidenceChecker
@@ -112,8 +112,12 @@ def _as_passage(number: int, source: Mapping[str, str]) -> Passage:
     return Passage(id=str(number), document_id="", title=source["title"], text=text, start=0, end=len(text))
 
 
+def _support(given: Given, reading: Reading) -> float:
+    return support_of(given["question"], reading.answer, reading)
+
+
 def _read(given: Given, reading: Reading, quotes: list[Quote]) -> Output:
-    if reading.support_of(reading.answer) < MIN_SUPPORT:
+    if _support(given, reading) < MIN_SUPPORT:
         return ReadReply(answerable=False)
     return ReadReply(answerable=True, answer=reading.answer, citations=quotes)
 
@@ -127,8 +131,8 @@ def _draft_sentence(given: Given, reading: Reading, quotes: list[Quote]) -> Outp
 
 
 def _review(given: Given, reading: Reading, quotes: list[Quote]) -> Output:
-    read = reading.support_of(reading.answer)
-    if read < GOOD_SUPPORT or read <= reading.support_of(given["answer"]):
+    read = _support(given, reading)
+    if read < GOOD_SUPPORT or read <= support_of(given["question"], given["answer"], reading):
         return StepReview(status="PASS")
     return StepReview(status="REVISED", answer=reading.answer, citations=quotes)
 
@@ -136,7 +140,7 @@ def _review(given: Given, reading: Reading, quotes: list[Quote]) -> Output:
 def _answer(given: Given, reading: Reading, quotes: list[Quote]) -> Output:
     """Answer from the passages; where they support none, with the finding of the last step."""
     found = [step["answer"] for step in given["trajectory"] if step["answer"] != "not found"]
-    if reading.support_of(reading.answer) >= MIN_SUPPORT or not found:
+    if _support(given, reading) >= MIN_SUPPORT or not found:
         return Final(known=bool(reading.answer), answer=reading.answer)
     return Final(known=True, answer=found[-1])
 

@@ -15,14 +15,15 @@ _ALIKE = str.maketrans(
     dict.fromkeys('"“”„‟«»‹›‘’‚‛`´ʼ′″＂＇', "'") | dict.fromkeys("\u2010\u2011\u2012–—―\u2212﹘﹣－", "-")
 )
 _LONGER_OR_SHORTER = re.compile("…|[\u00ad\u200b-\u200d\u2060\ufeff]")
+_LINK = re.compile(r"\[([^\[\]\n]*)\]\([a-z]+:[^)\s]*\)")
 _DASH = r"\s*-[-\s]*"
 
 
 def find_quote(quote: str, text: str) -> Span | None:
     """Return the position of a quote in a text.
 
-    Letter case, runs of white space, the shapes of quotation marks, dashes and ellipses, and invisible characters do
-    not matter.
+    Letter case, runs of white space, the shapes of quotation marks, dashes and ellipses, invisible characters and the
+    addresses of links do not matter.
     """
     words = re.sub(r"^\.{3}|\.{3}$", "", _folded(quote)[0].strip("-' \n")).strip("-' \n").split()
     if words:
@@ -32,11 +33,17 @@ def find_quote(quote: str, text: str) -> Span | None:
 
 
 def _folded(text: str) -> tuple[str, Sequence[int]]:
-    """Return a text with one shape of each mark and without invisible characters, and the place of each character."""
+    """Return a text with one shape of each mark, without invisible characters and addresses of links, and the place of
+    each character.
+    """
     folded = text.translate(_ALIKE)
-    if not _LONGER_OR_SHORTER.search(folded):
+    links = list(_LINK.finditer(folded))
+    if not links and not _LONGER_OR_SHORTER.search(folded):
         return folded, range(len(folded))
     parts = [_LONGER_OR_SHORTER.sub("..." if character == "…" else "", character) for character in folded]
+    for link in links:
+        for at in (*range(link.start(), link.start(1)), *range(link.end(1), link.end())):
+            parts[at] = ""
     return "".join(parts), [at for at, part in enumerate(parts) for _ in part]
 
 

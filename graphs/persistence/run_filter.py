@@ -17,7 +17,8 @@ class RunFilter:
 
     `find`: the question or answer contains each of these words. `since` and `until`: last changed from and
     before these times (ISO 8601, UTC). `before` and `before_id`: after this run in the list, the latest first.
-    `part_of`: sub-runs of this run. `metadata`: items that a client has stored with the run. `offset`: runs to skip.
+    `weak`: the sources support the answer only weakly. `part_of`: sub-runs of this run. `metadata`: items that a client
+    has stored with the run. `offset`: runs to skip. `with_empty`: also chats in which nothing was asked.
     """
 
     find: str = ""
@@ -28,6 +29,8 @@ class RunFilter:
     before: str = ""
     before_id: str = ""
     with_subruns: bool = True
+    with_empty: bool = True
+    weak: bool = False
     part_of: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     offset: int = 0
@@ -54,12 +57,16 @@ def _conditions(wanted: RunFilter, lost: Collection[str]) -> Iterator[ColumnElem
         yield or_(*(text.icontains(form, autoescape=True) for text in texts for form in forms))
     if wanted.outcomes:
         yield _has_outcome(wanted.outcomes, lost)
+    if wanted.weak:
+        yield columns.weak
     if wanted.methods:
         yield columns.method.in_(wanted.methods)
     if wanted.part_of:
         yield and_(columns.parent == wanted.part_of, columns.subrun > 0)
     if not wanted.with_subruns:
         yield columns.subrun == 0
+    if not wanted.with_empty:
+        yield columns.question != ""
     yield from _times(wanted)
 
 

@@ -62,11 +62,14 @@ An interrupted run is stopped. done: a client has created the thread, and no run
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """The part of a run's answer that is listed; `weak` if its sources support it only weakly."""
+    """The part of a run's answer that is listed.
+
+    `weak`: its sources support it only weakly; None if nothing has checked that.
+    """
 
     verdict: Status
     answer: str
-    weak: bool = False
+    weak: bool | None = False
     calls: int
     tokens: int
     seconds: float | None
@@ -79,7 +82,7 @@ class RunResult:
         return cls(
             verdict=answer.status,
             answer=answer.text,
-            weak=answer.is_weak,
+            weak=None if answer.is_unchecked else answer.is_weak,
             calls=cost["calls"],
             tokens=tokens,
             seconds=answer.seconds,
@@ -110,12 +113,16 @@ class _Stored(BaseModel):
 class Turn(_Stored):
     """The input of a chat's turn: a message, or a reply to an interrupt as JSON; `at`: the latest checkpoint before it.
 
-    `start`: the checkpoint at which the turn begins. None if the message continues the conversation. `earlier`: the
-    question and answer of another run, which the first message of a chat follows up on.
+    `start`: the checkpoint at which the turn begins. None if the message continues the conversation. `before`: messages
+    that precede it and that no checkpoint has, in the form of LangChain: the question and answer of another run, or
+    those of a turn that has ended without an answer. `was` and `problem`: the state of the chat before, which small
+    talk does not change. `id`: the id of the message with which the turn begins, also of a reply.
     """
 
     text: str = ""
-    earlier: tuple[str, str] | None = None
+    before: list[dict[str, Any]] = []
+    was: ThreadState = "done"
+    problem: str = ""
     at: str = ""
     start: str | None = Field(default=None, alias="from")
     id: str = ""
@@ -133,14 +140,17 @@ class StoredPages(_Stored):
 class StoredOptions(_Stored):
     """Settings, budget and sources that a run was started with, and the next input of a chat.
 
-    `values`: settings of the method. `where`: filter of the documents. They change only under the lock of the thread.
+    `values`: settings of the method. `model`: the model that is used instead of the server's default. `where`: filter
+    of the documents. `after`: the run that a chat follows up on. They change only under the lock of the thread.
     """
 
     values: dict[str, Any] = {}
+    model: str = ""
     profile: Profile = "default"
     budget: Budget = Budget()
     pages: StoredPages = StoredPages()
     where: str = ""
+    after: str = ""
     turn: Turn | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -191,6 +201,12 @@ class Thread:
         return outcome_of(self.state, self.verdict)
 
     @property
+    def title(self) -> str:
+        """Return the title that a person has given to the run; empty if nobody has."""
+        title = self.client_metadata.get("title")
+        return title if isinstance(title, str) else ""
+
+    @property
     def status(self) -> ThreadStatus:
         """Return the state by its old name. Deprecated: use `state`."""
         return OLD_NAMES[self.state]
@@ -202,7 +218,7 @@ class Thread:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that `runs list` prints."""
-        more = {"status": self.status, "part_of": self.part_of, "outcome": self.outcome}
+        more = {"title": self.title, "status": self.status, "part_of": self.part_of, "outcome": self.outcome}
         return {**asdict(self), "options": self.options.to_json(), **more}
 
 
@@ -330,8 +346,11 @@ class Threads:
         problem: str = "",
         result: RunResult | None = None,
         options: StoredOptions | None = None,
+        question: str | None = None,
     ) -> None:
-        """Record the state of a run, the result of one that has an answer, and its options if they change.
+        """Record the state of a run, the result of one that has an answer, and its options and question if they change.
+
+        The outcome of a run that is done without a result is that of its result before.
 
         Hold the lock of the thread, and read the options under it, to change them. A cancellation is raised after the
         row is written, never before.
@@ -339,9 +358,12 @@ class Threads:
         Raises:
             ThreadBusy: another process has taken the run.
         """
-        verdict = result.verdict if result else None
-        values = {"status": state, "problem": problem, "updated_at": at, "outcome": outcome_of(state, verdict)}
+        outcome: Any = outcome_of(state, result.verdict if result else None)
+        if state == "done" and not result:
+            outcome = func.coalesce(threads.c.verdict, outcome)
+        values = {"status": state, "problem": problem, "updated_at": at, "outcome": outcome}
         changed = {"options": options.dumps()} if options else {}
+        changed |= {"question": question} if question is not None else {}
         statement = update(threads).where(threads.c.id == id).values({**values, **changed, **_columns(result)})
         await self.transact(id, lambda connection: connection.execute(statement))
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Container, Mapping
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from langchain_core.runnables import RunnableConfig
@@ -82,7 +82,8 @@ async def replay_steps(runs: RunService, id: str, *, known: Container[str] = ())
     thread = await runs.store.threads.get(id)
     subruns = await runs.store.threads.subruns_of(id)
     inner = [step for each in subruns for step in await replay_steps(runs, each.id, known=known)]
-    about = {"thread": id, "method": thread.method, "part_of": thread.part_of}
+    turn = thread.options.turn.id if thread.options.turn else ""
+    about = {"thread": id, "method": thread.method, "part_of": thread.part_of, "turn": turn}
     steps: list[Step] = []
     async for state in newest_branch(runs.graph(thread), runs.config(thread)):
         ended = [
@@ -93,7 +94,7 @@ async def replay_steps(runs: RunService, id: str, *, known: Container[str] = ())
         if ended and all(step.task in known for step in ended):
             break
         steps[:0] = ended
-    return inner + steps
+    return [replace(step, turn=turn) for step in inner] + steps
 
 
 def _views(states: list[StateSnapshot]) -> list[CheckpointView]:

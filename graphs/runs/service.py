@@ -4,7 +4,6 @@ A run is a thread of checkpoints. After an interruption it resumes from its last
 call is sent again.
 """
 
-import json
 import re
 import uuid
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -13,21 +12,20 @@ from dataclasses import replace
 from typing import Any
 
 from langchain_core.callbacks.base import Callbacks
-from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 from langgraph.types import Command, StateSnapshot
 
 from sleuth.agents.llm.token_stream import TokenStream
+from sleuth.graphs.chat.small_talk import is_answered_at_once, settings_of_command
 from sleuth.graphs.core.answer import Answer, Verdict, public_notes, public_subruns, total_cost
-from sleuth.graphs.core.approval import describe_request, parse_typed_decision
+from sleuth.graphs.core.approval import describe_request
 from sleuth.graphs.core.context import Budget, Context, MethodSettings, Services
 from sleuth.graphs.core.events import Event, parse_event
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.state import SCHEMA_VERSION
 from sleuth.graphs.core.wall_clock import seconds_at, with_clock
-from sleuth.graphs.evidence.answer_text import message_of
 from sleuth.graphs.evidence.check import require_checker
 from sleuth.graphs.persistence.sqlite_checkpoints import advance_clock
 from sleuth.graphs.persistence.store import Store
@@ -53,6 +51,15 @@ from sleuth.graphs.runs.execution import (
     now,
     resume_with_budget,
     stream_steps,
+)
+from sleuth.graphs.runs.turns import (
+    first_turn,
+    input_for,
+    is_unfinished,
+    next_turn,
+    pending_interrupt,
+    state_before,
+    unanswered_question,
 )
 from sleuth.tools.errors import RunError, SleuthError, StoreTooNew, UnknownName, UsageError
 from sleuth.tools.search.retriever import FilteredRetriever
@@ -90,6 +97,7 @@ class RunService:
         where: str = "",
         origin: Origin | None = None,
         after: Answer | None = None,
+        model: str = "",
         message_id: str = "",
         is_created: bool = False,
     ) -> str:
@@ -102,6 +110,7 @@ class RunService:
             where: a filter of the documents that are searched, see `parse_filter`; a chat keeps that of its first
                 message.
             after: the answer that the first message of a chat follows up on: the chat begins with it and its question.
+            model: the model that is used instead of the default.
             message_id: the id of the first message of a chat; by default one is derived from its place.
             is_created: a client has created the thread without a run, which begins in it.
 
@@ -111,8 +120,7 @@ class RunService:
         Raises:
             UsageError: an empty or too long question, an unknown method or setting, pages without text, a filter that
                 cannot be parsed, a check of the answer without an evidence checker, or an invalid name of a thread.
-            RunError: the last turn of the chat has not ended, or the thread was used before, unless it is a chat or
-                waits for a reply.
+            RunError: the thread was used before, unless it is a chat or waits for a reply.
         """
         checked, origin = check_question(question), origin or Origin()
         kind, id = runnable(method_name), thread or uuid.uuid4().hex[:12]
@@ -126,11 +134,13 @@ class RunService:
             await self._check_name(thread)
         self._check_settings(kind, configure(kind, values or {}, profile))
         more: dict[str, Any] = {"where": where.strip()} if parse_filter(where).terms else {}
-        if method_name == CHAT.name:
-            earlier = (after.question, message_of(after)) if after else None
-            more["turn"] = Turn(text=checked, at="", id=message_id, earlier=earlier)
+        more |= _without_empty(model=model, after=after.thread if after else "")
+        is_chat, values = method_name == CHAT.name, values or {}
+        if is_chat:
+            values = {**values, **settings_of_command(checked)}
+            more["turn"] = first_turn(checked, after, message_id=message_id)
         options = StoredOptions(
-            values=values or {},
+            values=values,
             profile=profile,
             budget=budget or Budget(),
             pages=await self._store_pages(pages, with_collection=with_collection),
@@ -142,7 +152,7 @@ class RunService:
                 id=id,
                 owner=self.store.threads.owner,
                 method=method_name,
-                question=checked,
+                question="" if is_chat and is_answered_at_once(checked) else checked,
                 options=options,
                 parent=origin.parent,
                 parent_checkpoint=origin.checkpoint,
@@ -189,6 +199,7 @@ class RunService:
             pages=await self._pages_of(other),
             with_collection=kept.pages.beside,
             where=kept.where,
+            model=kept.model,
             origin=origin,
         )
         return await self.store.threads.get(id)
@@ -217,53 +228,61 @@ class RunService:
         values: dict[str, Any],
         keep_values: bool = False,
         budget: Budget,
+        is_locked: bool = False,
     ) -> None:
         """Store the next input of a thread; `run` then continues it.
 
         The input is stored with the id of the latest checkpoint. While that checkpoint is still the latest, `run` sends
-        the input; later it only resumes.
+        the input; later it only resumes. A message after a turn that ended without an answer starts a new turn: the
+        messages of the chat state why the turn before has no answer.
 
         Args:
             thread: a chat, or a run that waits for a reply.
             given: a message, or the reply to an interrupt, which may be any JSON.
             start: None continues the conversation, and a message replies to an open question. A checkpoint id ("" for
-                the latest) starts a new turn there: it ends a stopped turn, and a message drops an open interrupt.
+                the latest) starts a new turn there, and a message drops an open interrupt.
             message_id: the id of the message; by default one is derived from its place.
             values: the settings from this turn on.
             keep_values: keep the earlier settings that `values` does not name.
             budget: limits of this turn of a chat; another run keeps its own if none are given.
+            is_locked: the caller holds the lock of the thread.
 
         Raises:
             UsageError: a setting cannot be used, or nothing waits for the reply.
             UnknownName: the checkpoint does not exist.
-            RunError: the conversation cannot continue: the last turn has not ended.
+            RunError: a reply was given already, or the run is no chat and waits for nothing.
             ThreadBusy: a turn is running.
         """
         is_chat, is_reply = thread.method == CHAT.name, isinstance(given, Command)
-        async with self.store.locks.hold(thread.id):
+        async with nullcontext() if is_locked else self.store.locks.hold(thread.id):
             thread = await self.store.threads.get(thread.id)  # it may have changed before the lock was taken
-            values = {**thread.options.values, **values} if keep_values else values
+            text = given if isinstance(given, str) else ""
+            values = {**(thread.options.values if keep_values else {}), **values}
+            values |= settings_of_command(text) if is_chat else {}
             configure(runnable(thread.method), values, thread.options.profile)
             latest = await self.state(thread)
-            place: dict[str, Any] = {"at": checkpoint_id_of(latest)}
             if not (is_chat or is_reply or latest.interrupts):
                 raise already_used(thread.id)
-            if start is not None:
-                place |= {"start": start or place["at"], "id": message_id}
             state = await self.state(thread, start) if start else latest
             if is_reply and not state.interrupts:
                 raise UsageError(f"Thread {thread.id} does not wait for a reply.")
-            if start is None and is_chat and _is_unfinished(thread, latest):
-                raise RunError(f"The last turn of {thread.id} has not ended: `sleuth resume {thread.id}` resumes it.")
-            message = {"text": "", "reply": json.dumps(given.resume)} if isinstance(given, Command) else {"text": given}
+            turn = next_turn(thread, latest, given, start=start, message_id=message_id)
             update: dict[str, Any] = {"values": values}
             if is_chat or budget != Budget():  # a reply does not lift the limits of a run
                 update["budget"] = budget
-            await self._queue(thread, Turn(**message, **place), **update)
+            is_first = is_chat and not thread.question and not is_answered_at_once(text)
+            await self._queue(thread, turn, question=text if is_first else None, **update)
 
-    async def _queue(self, thread: Thread, turn: Turn, **update: Any) -> None:  # noqa: ANN401 - further options
+    async def _queue(
+        self,
+        thread: Thread,
+        turn: Turn,
+        *,
+        question: str | None = None,
+        **update: Any,  # noqa: ANN401 - further options
+    ) -> None:
         options = thread.options.model_copy(update={"turn": turn, **update})
-        await self.store.threads.set_state(thread.id, "queued", at=now(), options=options)
+        await self.store.threads.set_state(thread.id, "queued", at=now(), options=options, question=question)
 
     async def run(
         self,
@@ -294,15 +313,18 @@ class RunService:
             thread = await self.store.threads.get(id)
             if budget is not None:
                 thread = replace(thread, options=thread.options.model_copy(update={"budget": budget}))
+            thread = await self._with_unanswered_question(thread)
             state: ThreadState = "interrupted"
-            problem, worked, result = "", None, None
+            problem, worked, result, question = "", None, None, None
             try:
                 await self.store.threads.set_state(id, "running", at=now(), options=thread.options if budget else None)
                 if budget is not None and not thread.part_of:  # a sub-run is resumed as its outer run left it
                     worked = await resume_with_budget(self.graph(thread), self.config(thread))
                 async with aclosing(self._events(thread, wants_tokens, callbacks, control, worked)) as events:
                     async for event in events:
-                        if isinstance(event, Answer):
+                        if isinstance(event, Answer) and event.is_small_talk and thread.options.turn:
+                            state, problem, question = state_before(thread, thread.options.turn)
+                        elif isinstance(event, Answer):
                             state, result = "waiting" if event.asks else "done", RunResult.of(event)
                         yield event
             except GraphDrained:
@@ -311,7 +333,18 @@ class RunService:
                 state, problem = "failed", _describe(error, id)
                 raise
             finally:
-                await self.store.threads.set_state(id, state, at=now(), problem=problem, result=result)
+                await self.store.threads.set_state(
+                    id, state, at=now(), problem=problem, result=result, question=question
+                )
+
+    async def _with_unanswered_question(self, thread: Thread) -> Thread:
+        """Return a chat with the message to send again, if only small talk followed a turn without an answer."""
+        text = unanswered_question(thread, await self.state(thread)) if thread.method == CHAT.name else ""
+        if not text:
+            return thread
+        options = thread.options
+        await self.add_turn(thread, text, values=options.values, budget=options.budget, is_locked=True)
+        return await self.store.threads.get(thread.id)
 
     async def queue_survey_update(self, id: str) -> None:
         """Queue a finished survey again: its next run asks the new and changed documents.
@@ -358,7 +391,7 @@ class RunService:
         worked: float | None,
     ) -> AsyncGenerator[Event]:
         before = await self.state(thread)
-        given, turn = _input_for(thread, before), thread.options.turn
+        given, turn = input_for(thread, before), thread.options.turn
         branch = turn.start if turn and turn.start != turn.at else None
         # Not `next`: it lacks a node whose result is committed while the checkpoint after it is not.
         if given is not None or (before.tasks and not before.interrupts):
@@ -370,9 +403,9 @@ class RunService:
             timed = add_callbacks(with_clock(start, worked), callbacks)
             async with aclosing(stream_steps(self.graph(thread), given, timed, context, control=control)) as events:
                 async for event in events:
-                    yield parse_event(
-                        {"thread": thread.id, "method": thread.method, "part_of": thread.part_of, **event}
-                    )
+                    about = {"thread": thread.id, "method": thread.method, "part_of": thread.part_of}
+                    of_turn = {"turn": turn.id} if turn and "state" in event else {}
+                    yield parse_event({**about, **event, **of_turn})
         yield await self._answer(thread)
 
     def graph(self, thread: Thread) -> Compiled:
@@ -429,11 +462,11 @@ class RunService:
 
     async def _answer(self, thread: Thread) -> Answer:
         kind, id, state = runnable(thread.method), thread.id, await self.state(thread)
-        asks, verdict = _pending_interrupt(state), state.values.get("verdict")
+        asks, verdict = pending_interrupt(state), state.values.get("verdict")
         if asks:
             text = describe_request(asks) if "action_requests" in asks else str(asks["question"])
             verdict = Verdict(status="waiting", text=text, citations=[])
-        if not verdict or (thread.method == CHAT.name and _is_unfinished(thread, state)):
+        if not verdict or (thread.method == CHAT.name and is_unfinished(thread, state)):
             raise RunError(f"Run {id} is {thread.state} and has no answer yet: `sleuth resume {id}` resumes it.")
         return Answer(
             thread=id,
@@ -454,6 +487,7 @@ class RunService:
             table=kind.read_table(state.values),
             ask_all=verdict.get("ask_all"),
             asks=asks,
+            turn=thread.options.turn.id if thread.method == CHAT.name and thread.options.turn else None,
         )
 
 
@@ -496,35 +530,5 @@ def _describe(error: Exception, id: str) -> str:
     return f"{what}: {type(error).__name__}: {error}. `sleuth resume {id}` tries again."
 
 
-def _input_for(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command[Any] | None:
-    """Return the graph's next input: a question, a message, or the reply that it waits for; None if it has it."""
-    turn = thread.options.turn
-    if turn is None:
-        return None if state.values or state.tasks else {"question": thread.question}
-    if turn.at != checkpoint_id_of(state):
-        return None
-    asked = _pending_interrupt(state)
-    if turn.reply is not None or (asked and turn.start is None):
-        value = turn.text if turn.reply is None else json.loads(turn.reply)
-        if isinstance(value, str) and asked and "action_requests" in asked:
-            value = parse_typed_decision(value, asked)
-        return Command(resume=value)
-    if thread.method != CHAT.name:  # a finished survey is updated
-        return {"question": thread.question}
-    # Sending it twice is harmless.
-    id = turn.id or str(uuid.uuid5(uuid.NAMESPACE_OID, f"{thread.id}/{turn.at}"))
-    message = HumanMessage(turn.text, id=id)
-    if turn.earlier is None:
-        return {"messages": [message]}
-    question, answer = turn.earlier
-    return {"messages": [HumanMessage(question, id=f"{id} question"), AIMessage(answer, id=f"{id} answer"), message]}
-
-
-def _is_unfinished(thread: Thread, state: StateSnapshot) -> bool:
-    """Return whether a turn is running or interrupted: it has neither ended nor asked for a reply."""
-    return _input_for(thread, state) is not None or bool(state.tasks and not state.interrupts)
-
-
-def _pending_interrupt(state: StateSnapshot) -> dict[str, Any] | None:
-    """Return the value of the graph's interrupt, which a person has to answer; None if there is no interrupt."""
-    return dict(state.interrupts[0].value) if state.interrupts else None
+def _without_empty(**values: str) -> dict[str, str]:
+    return {name: value for name, value in values.items() if value}

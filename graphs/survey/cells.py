@@ -43,6 +43,15 @@ Value = str | float
 """A value as it is compared: a number, an ISO date or the beginning of one, yes or no, or a text in lower case."""
 
 _NUMBER = re.compile(r"[-−]?\d+(?:[ ,.'’ ]\d+)*")
+_BEFORE = re.compile(r"([A-Z]{0,2}[$€£¥₹]|\b[A-Z]{3})\s*[-−]?$")
+_AFTER = re.compile(r"[\s-]*([A-Z]{0,2}[$€£¥₹]|[^\W\d_]+(?:\s?(?:/|per)\s?[^\W\d_]+)?|[%‰]|°\s?[CF]?)")
+_SCALE = re.compile(r"[\s-]*(thousand|million|billion|trillion|mn|bn)\b", re.IGNORECASE)
+_SCALES = {"thousand": 1e3, "million": 1e6, "mn": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12}
+_CURRENCIES = {
+    **{"$": "USD", "us$": "USD", "usd": "USD", "dollar": "USD", "€": "EUR", "eur": "EUR", "euro": "EUR"},
+    **{"£": "GBP", "gbp": "GBP", "¥": "JPY", "jpy": "JPY", "yen": "JPY"},
+}
+_NO_UNITS = {"a", "and", "as", "at", "by", "for", "from", "in", "of", "on", "or", "since", "the", "to", "with"}
 _GROUPS = 8
 """Values of a text column that are counted one by one."""
 
@@ -60,6 +69,25 @@ def read_value(kind: ColumnKind, text: str) -> Value | None:
     return " ".join(text.casefold().split()).rstrip(".") or None
 
 
+def read_unit(text: str) -> str:
+    """Return the currency or unit of the first number of a text in a form for comparison; empty without one.
+
+    >>> [read_unit(text) for text in ("12 Kilograms", "EUR 3", "$1.5 million", "25", "90 km per hour")]
+    ['kilogram', 'EUR', 'USD', '', 'km per hour']
+    """
+    found = _NUMBER.search(text)
+    if not found:
+        return ""
+    rest = text[found.end() :]
+    scale = _SCALE.match(rest)
+    unit = _BEFORE.search(text[: found.start()]) or _AFTER.match(rest[scale.end() if scale else 0 :])
+    stated = unit.group(1) if unit else ""
+    if re.fullmatch("[A-Z]{3}", stated):  # the code of a currency
+        return stated
+    word = re.sub("(?<=...)s$", "", stated.casefold())  # of a plural
+    return "" if word in _NO_UNITS else _CURRENCIES.get(word, word)
+
+
 def _number(text: str) -> float | None:
     """Return the first number of a text; commas and points are read as separators by their places."""
     found = _NUMBER.search(text)
@@ -71,7 +99,8 @@ def _number(text: str) -> float | None:
     marks = Counter(mark for mark in digits if mark in ",.")
     if len(fraction) == 3 and (len(marks) == 1) and (digits[last] == "," or marks["."] > 1):
         whole, fraction = digits, ""  # only thousands
-    return float(f"{re.sub('[,.]', '', whole)}.{fraction or 0}")
+    scale = _SCALE.match(text[found.end() :])
+    return float(f"{re.sub('[,.]', '', whole)}.{fraction or 0}") * (_SCALES[scale.group(1).casefold()] if scale else 1)
 
 
 def meets(row: Row, conditions: Iterable[Condition], kinds: Mapping[str, ColumnKind]) -> bool:
@@ -110,6 +139,22 @@ def counted_value(kind: ColumnKind, cell: Cell) -> Value | None:
     return read_value(kind, cell["value"]) if is_counted(cell) else None
 
 
+def _sums(name: str, rows: Sequence[Row]) -> list[str]:
+    """Return the sum of a column of numbers, or of each currency and unit in it, a line each."""
+    groups: dict[str, list[tuple[float, str]]] = {}
+    for cell in (row[name] for row in rows):
+        if (number := counted_value("number", cell)) is not None:
+            groups.setdefault(read_unit(cell["value"]), []).append((cast(float, number), cell["value"]))
+    lines = []
+    for unit, found in groups.items():
+        numbers = [number for number, _ in found]
+        total, mean = sum(numbers), sum(numbers) / len(numbers)
+        spread = f"smallest {min(numbers):,.10g}, largest {max(numbers):,.10g}"
+        of = f" of {len(numbers)} in {unit or 'no unit'}" if len(groups) > 1 else ""
+        lines.append(f"{name}: sum{of} {total:,.10g}, mean {mean:,.6g}, {spread}")
+    return lines
+
+
 def figures_of(column: Column, rows: Sequence[Row]) -> list[str]:
     """Return what is counted over a column, a line each."""
     name, kind = column["name"], column["kind"]
@@ -121,10 +166,7 @@ def figures_of(column: Column, rows: Sequence[Row]) -> list[str]:
         return lines
     match kind:
         case "number":
-            numbers = cast(list[float], values)
-            total, mean = sum(numbers), sum(numbers) / len(numbers)
-            spread = f"smallest {min(numbers):,.10g}, largest {max(numbers):,.10g}"
-            return [*lines, f"{name}: sum {total:,.10g}, mean {mean:,.6g}, {spread}"]
+            return [*lines, *_sums(name, rows)]
         case "date":
             return [*lines, f"{name}: earliest {min(map(str, values))}, latest {max(map(str, values))}"]
     counts = Counter(values).most_common()

@@ -14,34 +14,32 @@ from uuid import uuid4
 from rich.console import RenderableType
 from rich.text import Text
 
-from sleuth.graphs.chat.graph import is_command
+from sleuth.graphs.chat.small_talk import COMMANDS as CHAT_COMMANDS
+from sleuth.graphs.chat.small_talk import describe_commands, is_command, settings_of_command
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Event
 from sleuth.graphs.core.method import MethodName
-from sleuth.graphs.registry import CHAT, configure, method
+from sleuth.graphs.registry import CHAT
 from sleuth.studio.client.sleuth import Sleuth
 from sleuth.studio.console.output import emit, progress_console
 from sleuth.studio.console.run_view import answer_view, sources_view, watch
 from sleuth.tools.errors import SleuthError, UnknownName
-from sleuth.tools.settings import Profile
 
 MAX_HISTORY = 1_000
 """Lines that are kept for the arrow keys."""
 
 
-COMMANDS = {
-    "help": "show these commands",
-    "new": "begin another conversation",
-    "method": "with a name: answer the next questions with this method; without one: list the methods",
-    "sources": "show the sources of the last answer again",
-    "exit": "end the chat, as Ctrl-D does",
-}
+COMMANDS = {**CHAT_COMMANDS, "new": "begin another conversation", "exit": "end the chat, as Ctrl-D does"}
+"""The commands of the terminal; the chat has the first ones everywhere."""
 
 
 @dataclass
 class _Conversation:
-    """The chat in the terminal: its thread, its settings, and its last answer."""
+    """The chat in the terminal: its thread, its settings, and the last answer of a method.
+
+    `is_stopped`: the last message was stopped or has failed, and can be sent again.
+    """
 
     thread: str
     values: dict[str, Any]
@@ -58,7 +56,9 @@ async def chat(
     where: str = "",
     verbose: bool = False,
 ) -> None:
-    """Answer messages until Ctrl-D or `/exit`. Ctrl-C stops the present answer, which an empty message resumes.
+    """Answer messages until Ctrl-D or `/exit`. Ctrl-C stops the present answer.
+
+    An empty message resumes one that was stopped or has failed; any other begins the next turn.
 
     Args:
         sleuth: what is open.
@@ -75,18 +75,20 @@ async def chat(
         while (line := _read("> ")) is not None and (message := line.strip()).casefold() != "/exit":
             try:
                 if is_command(message):
-                    console.print(_run_command(talk, message, sleuth.settings.profile))
-                elif talk.is_stopped and message:
-                    console.print("The last answer was stopped. Press Enter to resume it.", style="yellow")
+                    console.print(_run_command(talk, message))
                 elif message or talk.is_stopped:
-                    resumed = sleuth.runs.run(talk.thread) if talk.is_stopped else None
+                    resumed = None if message else sleuth.runs.run(talk.thread)
                     events = resumed or send(message, values=talk.values, thread=talk.thread)
                     answer = await _answer(sleuth, events, verbose=verbose)
-                    talk.is_stopped, talk.answer = answer is None, answer or talk.answer
+                    talk.is_stopped = answer is None or (talk.is_stopped and answer.is_small_talk)
                     if answer:
+                        talk.answer = talk.answer if answer.is_small_talk else answer
                         emit(answer.to_json(), as_json=False, human=answer_view(answer, in_chat=True))
             except SleuthError as error:
-                console.print(Text(str(error), style="red"))
+                stored = await sleuth.runs.store.threads.find(talk.thread)
+                talk.is_stopped = stored is not None and stored.state == "failed"
+                remedy = " Press Enter to send the message again." if talk.is_stopped else ""
+                console.print(Text(f"{error}{remedy}", style="red"))
     if thread or talk.answer or talk.is_stopped:
         console.print(f"To continue: sleuth ask --method chat --thread {talk.thread}", style="dim")
 
@@ -95,7 +97,7 @@ def _new_thread() -> str:
     return uuid4().hex[:12]
 
 
-def _run_command(talk: _Conversation, message: str, profile: Profile) -> RenderableType:
+def _run_command(talk: _Conversation, message: str) -> RenderableType:
     """Run a slash command, and return what it shows.
 
     Raises:
@@ -104,14 +106,12 @@ def _run_command(talk: _Conversation, message: str, profile: Profile) -> Rendera
     command, argument = [*message[1:].split(maxsplit=1), ""][:2]
     match command.casefold():
         case "help":
-            return "\n".join(f"/{name:<8} {meaning}" for name, meaning in COMMANDS.items())
+            return describe_commands(COMMANDS)
         case "new":
             talk.thread, talk.is_stopped, talk.answer = _new_thread(), False, None
             return "A new conversation."
         case "method" if argument:
-            values = {"method": method(argument).name, "method_settings": {}}
-            configure(CHAT, values, profile)
-            talk.values = values
+            talk.values = settings_of_command(message)
             return f"The next questions are answered by {argument}."
         case "method":
             return f"Methods: {', '.join(get_args(MethodName))}."

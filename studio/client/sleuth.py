@@ -19,21 +19,23 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.agents.model import Message, NamedModel, Reply, Request
+from sleuth.graphs.chat.small_talk import as_chat
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget, Context, Services
 from sleuth.graphs.core.events import Event
+from sleuth.graphs.core.method import MODELLESS_METHOD
 from sleuth.graphs.core.subrun import in_fresh_context
 from sleuth.graphs.core.thresholds import fitted_thresholds
 from sleuth.graphs.evidence.reading_model import with_reading_roles
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.registry import configure, runnable
+from sleuth.graphs.registry import CHAT, configure, runnable
 from sleuth.graphs.runs.execution import CheckpointerSubruns
 from sleuth.graphs.runs.history import CheckpointView, fork_run, list_checkpoints
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.callers import Opener
 from sleuth.studio.model_server.adapter import PACKAGED
 from sleuth.tools.collection import Collection
-from sleuth.tools.errors import ModelUnavailable, RunError, SleuthError
+from sleuth.tools.errors import ModelTimeout, ModelUnavailable, RunError, SleuthError
 from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search import Mode, Query, Retriever, find_mode
 from sleuth.tools.search.langchain import LangChainRetriever
@@ -57,8 +59,6 @@ if TYPE_CHECKING:
 
 
 DEFAULT_METHOD = "auto"
-MODELLESS_METHOD = "reader"
-"""The default method without a model server."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,8 +168,11 @@ class Sleuth:
         **options: Any,  # noqa: ANN401 - values, budget and thread
     ) -> str:
         check_callbacks(callbacks)
-        method = method or self.default_method
-        if self.model_problem and runnable(method).needs_model:
+        method, values = as_chat(question, method or self.default_method, options.pop("values", None) or {})
+        thread = options.get("thread")
+        if method == CHAT.name and not (thread and await self.runs.store.threads.exists(thread)):
+            values = {"method": self.default_method, **values}
+        if self.model_problem and runnable(method).needs_model and method != CHAT.name:  # a chat stores the message
             raise self.model_problem
         if self.searched is self.collection and (with_collection or not pages):
             await self.collection.require_documents(where)
@@ -180,6 +183,7 @@ class Sleuth:
             pages=await read_pages(pages),
             with_collection=with_collection,
             where=where,
+            values=values,
             **options,
         )
 
@@ -423,12 +427,12 @@ async def open_client(
 async def open_client_or_missing(
     settings: Settings, model: BaseChatModel | Mapping[str, BaseChatModel] | None = None
 ) -> AsyncIterator[NamedModel]:
-    """Open the model client, or without a model server a `MissingModel`."""
+    """Open the model client, or a `MissingModel` if no model server answers."""
     async with AsyncExitStack() as stack:
         client: NamedModel
         try:
             client = await stack.enter_async_context(open_client(settings, model))
-        except ModelUnavailable as error:
+        except (ModelUnavailable, ModelTimeout) as error:
             client = MissingModel(reason=error)
         yield client
 
@@ -464,5 +468,5 @@ async def open_services(
             trace_texts=settings.trace_texts,
             checker=checker,
             predictor=await asyncio.to_thread(find_svm, settings.home, collection.embedder),
-            thresholds=await asyncio.to_thread(fitted_thresholds, [settings.home, *PACKAGED], model.name_of),
+            thresholds=await asyncio.to_thread(fitted_thresholds, [settings.home, *PACKAGED.values()], model.name_of),
         )

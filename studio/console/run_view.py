@@ -107,6 +107,8 @@ def answer_view(answer: Answer, *, in_chat: bool = False) -> RenderableType:
 
     With `in_chat`, threads, sub-runs and commands are left out, and the cost is a line.
     """
+    if answer.is_small_talk:
+        return Group(Text(answer.text), sources_view(answer.citations))
     style = "yellow" if answer.is_weak else "white" if answer.is_unchecked else STYLES.get(answer.status, "red")
     cites_sentences = any("sentence_ends" in citation for citation in answer.citations)
     text = (with_marks(answer.text, answer.citations).text if cites_sentences else answer.text) or "(no answer)"

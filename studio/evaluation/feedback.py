@@ -37,7 +37,7 @@ async def export_feedback(runs: RunService, path: Path) -> tuple[list[dict[str, 
 
 async def _questions(runs: RunService) -> AsyncIterator[dict[str, Any]]:
     """Yield a question for each run with a good rating, or with a bad one and a comment; the oldest first."""
-    for thread in reversed(await runs.store.threads.list_newest(RunFilter(with_subruns=False))):
+    for thread in reversed(await runs.store.threads.list_newest(RunFilter(with_subruns=False, with_empty=False))):
         feedback = thread.feedback
         rating, comment = feedback.get("rating"), str(feedback.get("comment", "")).strip()
         if rating != "up" and not (rating == "down" and comment):

@@ -9,16 +9,16 @@ from sleuth.studio.model_server.models import DEFAULT_MODEL, MODELS, ModelName
 from sleuth.tools.errors import UsageError
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    from torch import Tensor
 
+PACKAGED = {name: folder for name in MODELS if (folder := Path(__file__).with_name(name)).is_dir()}
+"""The folders of the packaged adapters by the name of their model, each with a model card, and perhaps thresholds."""
 DEMO_NOTICES = {
-    model.tuned: f"{model.tuned} is a demo model: {model.expect}. Get a real one: ollama pull qwen3:4b && sleuth init"
-    for model in MODELS.values()
-    if model.tuned
+    name: f"{name} is a demo model: {model.expect}. Get a real one: ollama pull qwen3:4b && sleuth init"
+    for name, model in MODELS.items()
+    if name in PACKAGED
 }
 """What users of an embedded model read, by its name."""
-PACKAGED = [model.adapter for model in MODELS.values() if model.adapter]
-"""The adapters of the package, each with a model card and thresholds."""
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 NONE = "none"
 
@@ -30,8 +30,7 @@ def resolve_adapter(name: str | None, model: ModelName = DEFAULT_MODEL) -> str |
         UsageError: the folder has no LoRA adapter.
     """
     if name is None:
-        packaged = MODELS[model].adapter
-        return str(packaged) if packaged else None
+        return str(PACKAGED[model]) if model in PACKAGED else None
     if name == NONE:
         return None
     folder = Path(name).resolve()
@@ -45,15 +44,15 @@ def fingerprint(folder: Path) -> str:
     return sha256((folder / CONFIG).read_bytes() + (folder / WEIGHTS).read_bytes()).hexdigest()
 
 
-def merge(model: "PreTrainedModel", folder: Path) -> None:
-    """Add an adapter to the weights of a model, in place: served on a processor of its own it halves the speed."""
+def merge(weights: dict[str, "Tensor"], folder: Path) -> None:
+    """Add an adapter to weights, in place: served on a processor of its own it halves the speed."""
     from safetensors.torch import load_file
 
     config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     matrices = load_file(folder / WEIGHTS)
     for name in [name for name in matrices if name.endswith(".lora_A.weight")]:
         layer = name.removeprefix("base_model.model.").removesuffix(".lora_A.weight")
-        weight = model.get_parameter(f"{layer}.weight").data
         up = matrices[name.replace(".lora_A.", ".lora_B.")]
         change = up.float() @ matrices[name].float() * (config["lora_alpha"] / config["r"])
+        weight = weights[f"{layer}.weight"]
         weight.copy_(weight.float() + change)

@@ -15,7 +15,7 @@ from sleuth.studio.model_server.models import DEFAULT_MODEL, MODELS, ModelName
 
 Dtype = Literal["bfloat16", "float32", "int8"]
 CONTEXT = 8192
-RECIPE = 2  # counts up whenever a conversion writes something else
+RECIPE = 3  # counts up whenever a conversion writes something else
 MARKER = "sleuth.json"
 
 # Asked of every vLLM server: P(yes) reads 20 alternatives, the cost table shows cached tokens.
@@ -66,9 +66,10 @@ class ServeOptions:
 
     @property
     def model_name(self) -> str:
-        """Under which the weights are served."""
-        row = MODELS[self.model]
-        return (row.tuned or f"{row.served}-tuned") if self.adapter else row.served
+        """Under which the weights are served: the model's name, marked if the adapter is not the packaged one."""
+        if self.adapter == resolve_adapter(None, self.model):
+            return self.model
+        return f"{self.model}-{'tuned' if self.adapter else 'base'}"
 
     def checkpoint(self, home: Path) -> Path:
         """Return the folder of the converted model, with weights in int8 or bfloat16."""

@@ -38,22 +38,15 @@ class WeightsFile(BaseModel):
 class EmbeddedModel(WeightsFile):
     """A model of `sleuth model serve --model NAME`, in the GGUF format.
 
-    `served` is its name at the server, `tuned` its name with the packaged adapter, if there is one. `gigabytes` is the
-    memory of a server.
+    `base` is its maker's name for it, `gigabytes` the memory of a server.
 
-        >>> MODELS["small"].served
-        'qwen2.5-coder-0.5b-instruct'
+        >>> MODELS["small"].base
+        'Qwen2.5-Coder-0.5B-Instruct'
     """
 
-    served: str
-    tuned: str | None = None
+    base: str
     gigabytes: float
     expect: str
-
-    @property
-    def adapter(self) -> Path | None:
-        """The folder of the packaged adapter."""
-        return Path(__file__).with_name(self.tuned) if self.tuned else None
 
 
 MODELS = read_toml(Path(__file__).with_name("models.toml"), dict[str, EmbeddedModel])

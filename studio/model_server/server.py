@@ -179,6 +179,7 @@ async def _start(
     if importlib.util.find_spec("vllm") is None:
         raise ModelError("The embedded model server is not installed. Install it with: sleuth model install")
     _check_port(options.port)
+    report(f"Starting {options.model_name}: usually a minute, some more the first time")
     checkpoint = await ensure_checkpoint(files.home, options, report, weights=weights)
     command, environment = serve_command(options, checkpoint), os.environ | serve_environment(options)
     if foreground:

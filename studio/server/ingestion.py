@@ -323,7 +323,12 @@ class IngestionWorker:
         """Ingest an upload from its beginning and store its end; documents that are stored already are skipped."""
         owner = self._pending[id].owner
         collection, folder = await self._tenants.collection(owner), self.uploads.folder_of(owner)
-        async with self._home_lock.hold("exclusive", wait=math.inf):
+
+        def show_wait(error: Exception) -> None:
+            if id in self._pending:
+                self._pending[id] = _with_error(self._pending[id], error)
+
+        async with self._home_lock.hold("exclusive", wait=math.inf, on_wait=show_wait):
             if id not in self._pending or id in self._ending:
                 return
             status = "stopping" if self._is_stopping(id) else "reading"

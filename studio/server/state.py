@@ -7,22 +7,30 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
+from uuid import uuid4
 
 from fastapi import Depends, FastAPI, Request
+from langchain_core.messages import AnyMessage, HumanMessage
+from langgraph.types import StateSnapshot
 
 from sleuth.agents.formatting import Turn
+from sleuth.graphs.chat.messages import append_messages
 from sleuth.graphs.chat.question_rewriting import RewrittenQuestion, rewrite_question
+from sleuth.graphs.chat.references import resolve_references
+from sleuth.graphs.chat.small_talk import as_chat, settings_of_command
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.persistence.threads import Thread
+from sleuth.graphs.registry import CHAT, configure, runnable
 from sleuth.graphs.runs.pruning import remove_runs
-from sleuth.graphs.runs.service import RunService
+from sleuth.graphs.runs.service import RunService, check_question
+from sleuth.graphs.runs.turns import messages_of
 from sleuth.studio.server.ingestion import IngestionWorker, Uploads
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.middleware.limits import Quota
 from sleuth.studio.server.runs.event_log import Event, EventLog
-from sleuth.studio.server.runs.worker import RunWorker
+from sleuth.studio.server.runs.worker import QueuedMessage, RunWorker
 from sleuth.studio.server.telemetry.metrics import Telemetry
 from sleuth.studio.server.telemetry.readiness import ReadinessProbe
 from sleuth.studio.server.tenants import ModelOpener, Tenants
@@ -169,14 +177,39 @@ class Access:
         values: dict[str, Any],
         budget: Budget,
         where: str = "",
+        model: str = "",
         thread: str | None = None,
         after: Answer | None = None,
     ) -> str:
-        """Start a background run and return its thread; raise UsageError for an invalid question or setting."""
+        """Start a background run, or send the next message of a chat, and return the thread.
+
+        Raises:
+            UsageError: an invalid question or setting.
+        """
+        method, values = as_chat(question, method, values)
+        known = await self.runs.store.threads.find(thread) if thread and method == CHAT.name and not after else None
+        if known and known.method == CHAT.name:
+            await self._send(known, check_question(question), values=values, budget=budget)
+            return known.id
         options: dict[str, Any] = {"values": values, "budget": budget, "where": where, "thread": thread, "after": after}
-        id = await self.runs.start(question, method, profile=self.server.settings.profile, **options)
+        profile = self.server.settings.profile
+        id = await self.runs.start(question, method, profile=profile, model=model, **options)
         await self.server.run_worker.start(self.owner, id)
         return id
+
+    async def _send(self, chat: Thread, text: str, *, values: dict[str, Any], budget: Budget) -> None:
+        """Store a message of a chat, whose turn begins when the turns before it have ended."""
+        configure(CHAT, {**chat.options.values, **values, **settings_of_command(text)}, chat.options.profile)
+        start = None if chat.state == "waiting" else ""
+        message = QueuedMessage(given=text, message_id=uuid4().hex, start=start, values=values, budget=budget)
+        await self.server.run_worker.send(self.owner, chat.id, message)
+
+    async def messages(self, chat: Thread, state: StateSnapshot) -> list[AnyMessage]:
+        """Return all messages of a chat in its latest state, the queued ones last; see `messages_of`."""
+        queued = await self.server.run_worker.queued_messages(chat.id)
+        about = {"state": "queued", "problem": ""}
+        waiting = [HumanMessage(each.given, id=each.message_id, additional_kwargs=about) for each in queued]
+        return append_messages(messages_of(chat, state), [waiting])
 
     def follow(self, thread: str, after: int = 0, *, with_deltas: bool = False) -> AsyncGenerator[Event]:
         """Yield the events of a run after a number, to its end."""
@@ -187,15 +220,20 @@ class Access:
         """Delete a run with its checkpoints, texts and events, and all runs below it; see `remove_runs`."""
         await self.server.run_worker.require_idle(thread)
         await remove_runs(self.runs, thread)
+        await self.server.run_worker.forget_messages(thread)
         await self.server.log.remove_orphans()
 
-    async def rewrite_follow_up(self, message: str, turns: Sequence[Turn]) -> RewrittenQuestion:
+    async def rewrite_follow_up(self, message: str, turns: Sequence[Turn], method: str) -> RewrittenQuestion:
         """Rewrite a message of a conversation into a self-contained question, charged to the owner's quota.
+
+        For a method without a model, rules rewrite it.
 
         Raises:
             QuotaUsedUp: the owner's daily token quota is exhausted.
             ModelError: the model server cannot be used.
         """
+        if not runnable(method).needs_model:
+            return RewrittenQuestion(question=resolve_references(message, turns), calls={}, warnings=[])
         await self.server.quota.require(self.owner)
         services = (await self.server.tenants.runs(self.owner)).services
         assert services

@@ -7,14 +7,16 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from sleuth.agents.llm.endpoint import Endpoint
 from sleuth.agents.model import NamedModel
+from sleuth.graphs.core.method import MODELLESS_METHOD
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.persistence.threads import Threads
 from sleuth.graphs.runs.service import RunService
-from sleuth.studio.client.sleuth import DEFAULT_METHOD, MODELLESS_METHOD, MissingModel, open_services
+from sleuth.studio.client.sleuth import DEFAULT_METHOD, MissingModel, open_services
 from sleuth.tools.collection import Collection
 from sleuth.tools.collection.collection import make_passage_embedder
-from sleuth.tools.errors import ModelUnavailable
+from sleuth.tools.errors import ModelTimeout, ModelUnavailable
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
 
@@ -46,28 +48,33 @@ class Tenants:
         """Return an owner's runs for reading: they need no model server."""
         return RunService(replace(self.store, threads=Threads(self.store.engine, owner, self.store.locks)))
 
-    async def runs(self, owner: str, *, needs_model: bool = True) -> RunService:
+    async def runs(self, owner: str, *, needs_model: bool = True, model: str = "") -> RunService:
         """Return an owner's runs, with the services that running them takes.
+
+        Args:
+            owner: whose runs.
+            needs_model: whether a run cannot do without a model.
+            model: the name of a model that is used instead of the default.
 
         Raises:
             ModelError: the model server cannot be used, and the run `needs_model`.
             StoreError: the collection cannot be used.
         """
-        collection, model = await self.collection(owner), await self._model_or_missing(needs_model=needs_model)
-        name = f"services of {owner}" + (" without a model" if isinstance(model, MissingModel) else "")
-        opening = open_services(self.settings_of(owner), model, collection)
+        collection, client = await self.collection(owner), await self._model_or_missing(model, needs_model=needs_model)
+        name = f"services of {owner} with {'no model' if isinstance(client, MissingModel) else model or 'the default'}"
+        opening = open_services(self.settings_of(owner), client, collection)
         services = await self._once(name, lambda: self._resources.enter_async_context(opening))
         return RunService(self.read_only_runs(owner).store, services)
 
     async def default_method(self) -> str:
         """Return the method of a request that names none."""
-        model = await self._model_or_missing(needs_model=False)
+        model = await self._model_or_missing("", needs_model=False)
         return MODELLESS_METHOD if isinstance(model, MissingModel) else DEFAULT_METHOD
 
-    async def _model_or_missing(self, *, needs_model: bool) -> NamedModel:
+    async def _model_or_missing(self, name: str, *, needs_model: bool) -> NamedModel:
         try:
-            return await self.model()
-        except ModelUnavailable as error:
+            return await self.model(name)
+        except (ModelUnavailable, ModelTimeout) as error:
             if needs_model:
                 raise
             return MissingModel(reason=error)
@@ -82,9 +89,22 @@ class Tenants:
 
         return await self._once(f"collection of {owner}", open_collection)
 
-    async def model(self) -> NamedModel:
-        """Return the model client; connect again at every call until the model server answers."""
-        return await self._once("model", lambda: self._resources.enter_async_context(self._open_model(self.settings)))
+    async def model(self, name: str = "") -> NamedModel:
+        """Return the client of a model, by default of the server's; connect again until the model server answers."""
+        settings = self.settings.model_copy(update={"model": name}) if name else self.settings
+        return await self._once(
+            f"model {name}", lambda: self._resources.enter_async_context(self._open_model(settings))
+        )
+
+    async def offered_models(self) -> list[str]:
+        """Return the models that the model server lists.
+
+        Raises:
+            ModelError: it cannot be reached.
+            UsageError: it is a server of another kind.
+        """
+        async with await asyncio.to_thread(Endpoint, self.settings) as endpoint:
+            return [*await endpoint.models()]
 
     def settings_of(self, owner: str) -> Settings:
         """Return the settings of an owner; originals are kept by default."""

@@ -41,7 +41,7 @@ def test_command_carries_every_option() -> None:
     assert command[:3] == [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
     given = {
         **{"--port": "8123", "--host": "127.0.0.1", "--dtype": "float32", "--max-model-len": "4096"},
-        **{"--model": "/models/small", "--served-model-name": "smollm2-135m-instruct"},
+        **{"--model": "/models/small", "--served-model-name": "tiny-base"},
     }
     assert {flag: value_after(command, flag) for flag in given} == given
     assert "--enforce-eager" in command
@@ -144,7 +144,7 @@ def test_adapter_is_the_packaged_one_by_default_and_merged(tmp_path: Path) -> No
     assert resolve_adapter("none") is None
     with pytest.raises(UsageError, match="holds no LoRA adapter"):
         resolve_adapter(str(tmp_path))
-    for folder, served in ((None, "smollm2-135m-instruct"), (str(other), "sleuth-small")):
+    for folder, served in ((None, "tiny-base"), (str(other), "tiny-tuned"), (packaged, "tiny")):
         options = ServeOptions(adapter=folder)
         assert value_after(serve_command(options, tmp_path), "--served-model-name") == options.model_name == served
 
@@ -174,5 +174,5 @@ def test_checkpoint_of_another_adapter_or_recipe_is_not_used(tmp_path: Path) -> 
 
 
 def test_thresholds_for_the_prompts_as_they_are_come_with_the_tuned_model() -> None:
-    assert fitted_thresholds(PACKAGED, lambda _: "sleuth-small").keys() == {CONSISTENCY.prompt, READ.prompt}
-    assert fitted_thresholds(PACKAGED, lambda _: "another") == {}
+    assert fitted_thresholds([*PACKAGED.values()], lambda _: "tiny").keys() == {CONSISTENCY.prompt, READ.prompt}
+    assert fitted_thresholds([*PACKAGED.values()], lambda _: "another") == {}

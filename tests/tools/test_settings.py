@@ -17,6 +17,14 @@ def test_loader_classes_come_from_the_environment_by_suffix(monkeypatch: pytest.
     assert Settings().loaders == {".ipynb": "NotebookLoader", ".epub": "UnstructuredEPubLoader"}
 
 
+def test_line_end_of_a_secret_is_no_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("MODEL_KEY", "RERANKER_KEY", "API_KEYS", "DATABASE_URL", "MODEL")
+    for name in names:
+        monkeypatch.setenv(f"SLEUTH_{name}", " s3cret\r\n")
+    values = Settings().model_dump(include={name.lower() for name in names})
+    assert {getattr(value, "get_secret_value", lambda value=value: value)() for value in values.values()} == {"s3cret"}
+
+
 SECRET = "https://anna:s3cret@example.org/v1"
 
 

@@ -22,7 +22,7 @@ from sleuth.tools.documents.parallel_reading import LocalWorkers, default_worker
 from sleuth.tools.documents.resource_limits import Bounds
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
 from sleuth.tools.search import Mode, Query
-from sleuth.tools.search.index import IndexName
+from sleuth.tools.search.index import Index, IndexName
 from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.search.knowledge_graph import NameGraphCache, search_knowledge_graph
 from sleuth.tools.search.ranking import MODEL, search_graph
@@ -334,6 +334,8 @@ class Collection:
         if allowed is not None:
             indexes = {name: index.restricted(allowed) for name, index in indexes.items()}
             query = replace(query, seen=query.seen & allowed)
+        if _matches_nothing(query.text, indexes):
+            return []
         if query.mode == "graph":
             return search_graph(query, indexes, self._catalogue.passages, self._ranking_model)
         if query.mode == "knowledge-graph":
@@ -345,6 +347,14 @@ class Collection:
         passages = {passage.id: passage for passage in self._catalogue.passages([id_ for id_, _ in best])}
         found = [(passages[id_], score) for id_, score in best if id_ in passages]
         return [Hit(passage=passage, score=score, rank=rank) for rank, (passage, score) in enumerate(found, start=1)]
+
+
+def _matches_nothing(text: str, indexes: Mapping[IndexName, Index]) -> bool:
+    """Return whether no passage has a word of a text, and the nearest ones are near by chance only."""
+    words, vectors = indexes.get("keyword"), indexes.get("dense")
+    if not (isinstance(words, KeywordIndex) and isinstance(vectors, VectorIndex)):
+        return False
+    return not words.search(text, 1) and not vectors.has_similar(text)
 
 
 def make_workers(settings: Settings) -> Workers:

@@ -32,6 +32,7 @@ class FolderDiff:
         removed: documents whose file or line no longer exists, by id.
         unchanged: number of equal documents.
         failures: reasons why files cannot be read; their documents are kept.
+        unreadable: files that an earlier synchronization named, with the same content.
         paths: the files to ingest.
     """
 
@@ -41,6 +42,7 @@ class FolderDiff:
     removed: Mapping[str, str] = field(default_factory=dict)
     unchanged: int = 0
     failures: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
     paths: frozenset[Path] = frozenset()
 
     def is_empty(self) -> bool:

@@ -42,19 +42,21 @@ from sleuth.tools.documents.formats.content import (
     row_marks,
 )
 from sleuth.tools.documents.formats.data_formats import read_json, read_json_lines, read_subtitles, read_xml
-from sleuth.tools.documents.formats.office_formats import read_odf, read_pptx, read_rtf, read_xlsx
+from sleuth.tools.documents.formats.excel_format import read_xlsx
+from sleuth.tools.documents.formats.html_format import read_html
 from sleuth.tools.documents.formats.old_office_formats import read_doc, read_ppt, read_xls
+from sleuth.tools.documents.formats.opendocument_format import read_odf
 from sleuth.tools.documents.formats.pdf_format import read_pdf
 from sleuth.tools.documents.formats.plain_formats import (
     read_asciidoc,
-    read_html,
     read_markdown,
     read_plain,
     read_rst,
     read_table,
 )
+from sleuth.tools.documents.formats.powerpoint_format import read_pptx
 from sleuth.tools.documents.formats.tables import repeat_headers
-from sleuth.tools.documents.formats.word_format import read_docx
+from sleuth.tools.documents.formats.word_format import read_docx, read_rtf
 from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, is_folder, ordinary_size, printable, within
 from sleuth.tools.documents.worker import Worker, WorkerError
 from sleuth.tools.errors import DocumentError

@@ -6,6 +6,7 @@ large checker also multiplies in 8 bits (`sleuth.tools.evidence_checker.large_mo
 """
 
 import json
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 SPANS = 5
 _ANSWER_TOKENS = 30
+_CLOSE = 1e-5
 _BATCH = 8
 
 
@@ -61,12 +63,32 @@ class AnswerSpan:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SupportFit:
+    """Logistic regression of whether an answer is right (Platt, 1999): its constant and its weights.
+
+    The weights are those of the log-odds of two probabilities: that the passages answer the question, and the share
+    that the reading gives to answers of the same words.
+    """
+
+    constant: float = -0.6
+    answerable: float = 0.7
+    share: float = 0.5
+
+    def probability(self, answerable: float, share: float) -> float:
+        """Return the probability that an answer is right; 0 if it has no share."""
+        if not share:
+            return 0.0
+        odds = self.constant + self.answerable * log_odds(answerable) + self.share * log_odds(share)
+        return 1 / (1 + math.exp(-odds))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
     """Result of reading a question with passages.
 
     `answerable` is the probability that the passages together answer the question; `yes` and `no` are the probabilities
     that the answer is one of these and not a span. `spans` are the best ones, which do not overlap, best first;
-    `relevance` has the probability of each passage to be part of the evidence. `exponent` is that of the support.
+    `relevance` has the probability of each passage to be part of the evidence. `fit` makes the support of both.
     """
 
     answerable: float
@@ -74,7 +96,7 @@ class Reading:
     no: float
     spans: tuple[AnswerSpan, ...]
     relevance: tuple[float, ...]
-    exponent: float = 1.0
+    fit: SupportFit = SupportFit()
 
     @property
     def answer(self) -> str:
@@ -89,17 +111,19 @@ class Reading:
         return sorted(range(len(self.relevance)), key=lambda at: -self.relevance[at])
 
     def support_of(self, answer: str) -> float:
-        """Return the support of an answer, from 0 to 1: what the reading gives to answers of the same words.
+        """Return the support of an answer: the probability that it is right, as fitted for the checker."""
+        return self.fit.probability(self.answerable, self.share_of(answer))
+
+    def share_of(self, answer: str) -> float:
+        """Return the share of the reading's answers that have the same words.
 
         Yes and no count by how much one exceeds the other.
         """
         stated = name_key(answer)
         if stated in ("yes", "no"):
-            share = max(0.0, self.yes - self.no if stated == "yes" else self.no - self.yes)
-        else:
-            same = (span.score for span in self.spans if is_same_answer(answer, span.text))
-            share = (1 - self.yes - self.no) * sum(same)
-        return float((self.answerable * min(1.0, share)) ** self.exponent)
+            return max(0.0, self.yes - self.no if stated == "yes" else self.no - self.yes)
+        same = (span.score for span in self.spans if is_same_answer(answer, span.text))
+        return (1 - self.yes - self.no) * sum(same)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,14 +138,10 @@ class Support:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Temperatures:
-    """Divisors of the logits that make probabilities match frequencies (Guo et al., 2017).
-
-    `support` is the exponent of the support of an answer, which does the same for it.
-    """
+    """Divisors of the logits that make probabilities match frequencies (Guo et al., 2017)."""
 
     answerable: float = 1.0
     relation: float = 1.0
-    support: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,10 +159,19 @@ class EvidenceChecker:
     """
 
     def __init__(
-        self, layout: Layout, run: Run, temperatures: Temperatures | None = None, *, name: str = "small"
+        self,
+        layout: Layout,
+        run: Run,
+        temperatures: Temperatures | None = None,
+        fit: SupportFit | None = None,
+        *,
+        name: str = "small",
     ) -> None:
-        """Set the tokenizer, the network, the temperatures, without which logits are used as they are, and the name."""
+        """Set the tokenizer, the network, the temperatures, without which logits are used as they are, the fit of the
+        support, and the name.
+        """
         self.name = name
+        self._fit = fit or SupportFit()
         self._layout = layout
         self._run = run
         self._temperatures = temperatures or Temperatures()
@@ -180,7 +209,8 @@ class EvidenceChecker:
             return tokens, whole
 
         layout = Layout(folder / TOKENIZER, piece=settings.get("piece"))
-        return cls(layout, run, Temperatures(**settings["temperatures"]), name=settings.get("name", folder.name))
+        temperatures, fit = Temperatures(**settings["temperatures"]), SupportFit(**settings.get("support", {}))
+        return cls(layout, run, temperatures, fit, name=settings.get("name", folder.name))
 
     @classmethod
     def of_settings(cls, settings: Settings) -> "EvidenceChecker":
@@ -204,7 +234,7 @@ class EvidenceChecker:
             no=no,
             spans=spans,
             relevance=relevance,
-            exponent=self._temperatures.support,
+            fit=self._fit,
         )
 
     def check(self, statement: str, passages: Sequence[Evidence]) -> Support:
@@ -308,6 +338,12 @@ def is_same_answer(stated: str, other: str) -> bool:
     """Return whether one of two answers contains all the words of the other, in order."""
     one, two = f" {name_key(stated)} ", f" {name_key(other)} "
     return bool(one.strip() and two.strip()) and (one in two or two in one)
+
+
+def log_odds(chance: float) -> float:
+    """Return the log-odds of a probability; 0 and 1 count as close to them."""
+    chance = min(max(chance, _CLOSE), 1 - _CLOSE)
+    return math.log(chance / (1 - chance))
 
 
 def _softmax(logits: Floats) -> Floats:

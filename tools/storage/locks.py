@@ -12,7 +12,7 @@ import logging
 import math
 import os
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Literal
@@ -60,12 +60,15 @@ class HomeLock:
         self._lock = AsyncExitStack()
 
     @asynccontextmanager
-    async def hold(self, mode: LockMode, *, wait: float = 0.0) -> AsyncIterator[None]:
+    async def hold(
+        self, mode: LockMode, *, wait: float = 0.0, on_wait: Callable[[Exception], None] = lambda _: None
+    ) -> AsyncIterator[None]:
         """Hold at least `mode`.
 
         Args:
             mode: `shared` to search, `exclusive` to change the collection.
             wait: the most seconds to wait for other processes; a wait is logged once.
+            on_wait: is called once, with the error that names the process to wait for.
 
         Raises:
             StoreBusy: another process still holds it in a way that excludes `mode`; the message names that process.
@@ -75,6 +78,7 @@ class HomeLock:
         def log(error: Exception) -> None:
             limit = f" up to {wait:g} s" if wait < math.inf else ""
             _log.warning("%s Waiting%s.", str(error).partition(" Wait until")[0], limit)
+            on_wait(error)
 
         await retry(
             lambda: self._add_user(mode),

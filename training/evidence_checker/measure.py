@@ -78,13 +78,18 @@ def _answers(examples: Sequence[Example], readings: Sequence[Reading], seed: int
     """
     own: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for example, reading in zip(examples, readings, strict=True):
-        wanted = example.answers or ("yes",) * (example.kind == KINDS["yes"]) or ("no",) * (example.kind == KINDS["no"])
+        wanted = expected_answers(example)
         if wanted and example.answerable != 0 and example.set != "boolq":
             own[example.set].append((exact_match(reading.answer, wanted), f1(reading.answer, wanted)))
     return {
         name: {metric: interval([each[at] for each in scores], seed=seed) for at, metric in enumerate(("em", "f1"))}
         for name, scores in sorted(own.items())
     }
+
+
+def expected_answers(example: Example) -> tuple[str, ...]:
+    """Return the right answers to a question; none if they are not known."""
+    return example.answers or tuple(word for word in ("yes", "no") if example.kind == KINDS[word])
 
 
 def _passages(examples: Sequence[Example], readings: Sequence[Reading], seed: int) -> dict[str, Interval]:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.method import MODELLESS_METHOD
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import CHAT, METHODS, SURVEY, configure, runnable
 from sleuth.graphs.runs.service import RunService, check_question
@@ -13,11 +14,11 @@ from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.survey import watch_survey
 from sleuth.studio.cli.interactive import chat
-from sleuth.studio.client.sleuth import DEFAULT_METHOD, MODELLESS_METHOD, Sleuth, open_sleuth
+from sleuth.studio.client.sleuth import DEFAULT_METHOD, Sleuth, open_sleuth
 from sleuth.studio.console.output import JsonOption, emit, progress_console
 from sleuth.studio.console.run_view import answer_view, watch
 from sleuth.studio.console.survey_table import survey_view
-from sleuth.studio.model_server.adapter import DEMO_NOTICES
+from sleuth.studio.model_server.notices import warn_of_demo, warn_of_size
 from sleuth.tools.errors import UsageError
 from sleuth.tools.sources.web_pages.fetch import get_pages
 
@@ -64,7 +65,7 @@ async def ask(
             values = {"method": method, "method_settings": values}
         configure(CHAT, values, settings.profile)
         async with open_sleuth(settings, command="sleuth ask") as sleuth:
-            _warn_of_demo(sleuth)
+            _warn_of_model(sleuth, method)
             await chat(sleuth, thread=thread, values=values, budget=budget, where=where, verbose=verbose)
         return
     check_question(question)  # report errors that need no model server before connecting to it
@@ -73,10 +74,7 @@ async def ask(
         configure(kind, values, settings.profile)
     pages = await get_pages(page or [])
     async with open_sleuth(settings, command="sleuth ask") as sleuth:
-        _warn_of_demo(sleuth)
-        if method is None and sleuth.model_problem:
-            notice = f"{sleuth.model_problem} The method {MODELLESS_METHOD} answers without a model."
-            progress_console().print(notice, style="yellow", soft_wrap=True, markup=False)
+        _warn_of_model(sleuth, method)
         events = sleuth.stream(
             question,
             method=method,
@@ -91,6 +89,7 @@ async def ask(
         emit(answer.to_json(), as_json, answer_view(answer))
         at_terminal = not as_json and sys.stdin.isatty() and sys.stdout.isatty()
         if answer.ask_all and at_terminal and typer.confirm(f"Ask all {answer.ask_all} documents now?"):
+            warn_of_size(sleuth.model, "a survey")
             asked = await watch_survey(sleuth, sleuth.stream(question, method=SURVEY.name, where=where))
             emit(asked.to_json(), as_json, survey_view(asked) if asked.table else asked.text)
 
@@ -117,12 +116,15 @@ async def resume(
             emit(finished.to_json(), as_json, answer_view(finished))
             return
     async with open_sleuth(settings, command="sleuth resume") as sleuth:
-        _warn_of_demo(sleuth)
+        _warn_of_model(sleuth)
         events = sleuth.runs.run(thread, budget=budget)
         answer = await watch(events, progress_console(), on_stop=sleuth.runs.mark_stopped, verbose=verbose)
     emit(answer.to_json(), as_json, answer_view(answer))
 
 
-def _warn_of_demo(sleuth: Sleuth) -> None:
-    if notice := DEMO_NOTICES.get(sleuth.model):
-        progress_console().print(notice, style="yellow", soft_wrap=True)
+def _warn_of_model(sleuth: Sleuth, method: str | None = CHAT.name) -> None:
+    """Print that the model is the demo model, or that there is none and no method was chosen."""
+    warn_of_demo(sleuth.model)
+    if method is None and sleuth.model_problem:
+        notice = f"{sleuth.model_problem} The method {MODELLESS_METHOD} answers without a model."
+        progress_console().print(notice, style="yellow", soft_wrap=True, markup=False)

@@ -23,6 +23,7 @@ from sleuth.tools.documents.formats.content import at_words
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search import GRAPH_MODES, Query, find_mode
 from sleuth.tools.search.retriever import MODES
+from sleuth.tools.search.vectors import NONE
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.filters import EXAMPLE
 from sleuth.tools.text.normalization import single_line
@@ -203,11 +204,15 @@ async def search(
     chosen = find_mode(mode)
     if explain and chosen not in GRAPH_MODES:
         raise UsageError("--explain works with graph search only. Add --mode graph.")
-    async with open_collection(options.settings_with(wait=wait), "shared", command="sleuth search") as collection:
+    settings = options.settings_with(wait=wait)
+    async with open_collection(settings, "shared", command="sleuth search") as collection:
         found = await collection.search(Query(text=query, k=k, mode=chosen, where=where))
     hits = [at_words(hit, query) for hit in found]
     lines = [line for hit in hits for line in _hit_lines(hit, explain)]
-    emit([hit_to_json(hit, explain) for hit in hits], as_json, Group(*lines) if lines else "No passages found.")
+    nothing = "No passages found."
+    if chosen != "dense" and settings.embedder != NONE:
+        nothing += " The nearest ones, which may have nothing to do with it, are listed by: --mode dense"
+    emit([hit_to_json(hit, explain) for hit in hits], as_json, Group(*lines) if lines else nothing)
 
 
 def _hit_lines(hit: Hit, explain: bool) -> list[Text]:

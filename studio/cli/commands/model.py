@@ -1,5 +1,6 @@
 """`sleuth model`."""
 
+import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
@@ -24,9 +25,7 @@ model_app = typer.Typer(
 )
 
 DEFAULTS = ServeOptions()
-_SIZES = "; ".join(
-    f"{name}: {row.served}, {row.gigabytes:g} GB of memory, {row.expect}" for name, row in MODELS.items()
-)
+_SIZES = "; ".join(f"{name}: {row.base}, {row.gigabytes:g} GB of memory, {row.expect}" for name, row in MODELS.items())
 ModelOption = Annotated[ModelName, typer.Option("--model", help=f"{_SIZES}.")]
 
 
@@ -57,7 +56,7 @@ async def install(
             installed = await install_lock(report)
             await ensure_weights(MODELS[name], models, report)
             done = f"Installed {counted(len(installed), 'package')}." if installed else "Everything is installed."
-            following = "sleuth model serve"
+            following = "sleuth model serve" + (f" --model {name}" if name != DEFAULT_MODEL else "")
     emit({"installed": installed}, as_json, f"{done} Next: {following}")
 
 
@@ -115,17 +114,29 @@ async def serve(
         threads=threads,
         adapter=resolve_adapter(adapter, model),
     )
+    if not foreground and not as_json:
+        await _offer_change(settings.home, options.model_name)
     with activity("Looking for a running model server", live=not foreground) as report:
         try:
             found = await server.serve(settings.home, options, report, weights=weights, foreground=foreground)
         except ModelUnavailable as error:  # the smallest model, which is installed, can always be served
-            typer.echo(f"{error} Serving {MODELS['tiny'].served} instead.", err=True)
+            typer.echo(f"{error} Serving tiny instead.", err=True)
             usual = default_options("tiny")
             options = replace(options, model="tiny", dtype=dtype or usual.dtype, adapter=usual.adapter)
             found = await server.serve(settings.home, options, report, foreground=foreground)
     is_other = "model_url" in settings.model_fields_set and found.url != settings.model_url
     hint = f"\nTo use it: export SLEUTH_MODEL_URL={found.url}" if is_other else ""
     emit(found, as_json, _in_words(found) + _differences(found.options, options) + hint)
+
+
+async def _offer_change(home: Path, wanted: str) -> None:
+    """Stop the server of another model if the person at the terminal wants that."""
+    running = await server.status(home)
+    if running.pid is None or running.model == wanted or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    if not typer.confirm(f"{running.model} is running at {running.url}. Stop it and serve {wanted}?", err=True):
+        raise typer.Exit(1)
+    await server.stop(home)
 
 
 @model_app.command()

@@ -22,6 +22,7 @@ from sleuth.studio.client.sleuth import open_sleuth
 from sleuth.studio.console.output import JsonOption, emit, format_of, progress_console, save
 from sleuth.studio.console.report_file import FORMATS
 from sleuth.studio.console.run_view import answer_view, watch
+from sleuth.studio.model_server.notices import warn_of_size
 from sleuth.tools.errors import UsageError
 
 
@@ -55,6 +56,7 @@ async def report(
     configure(REPORT, values, settings.profile)
     check_question(question)
     async with open_sleuth(settings, command="sleuth report") as sleuth:
+        warn_of_size(sleuth.model, "a report")
         about: dict[str, Any] = {"method": REPORT.name, "values": values, "budget": budget, "where": where}
         events = sleuth.stream(question, thread=thread, **about)
         answer = await watch(events, progress_console(), on_stop=sleuth.runs.mark_stopped, verbose=verbose)

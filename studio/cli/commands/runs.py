@@ -59,7 +59,7 @@ async def list_(
 ) -> None:
     """List runs, the latest first."""
     async with _open_runs() as runs:
-        threads = await runs.store.threads.list_newest(RunFilter(with_subruns=all_ or as_json), limit)
+        threads = await runs.store.threads.list_newest(RunFilter(with_subruns=all_ or as_json, with_empty=False), limit)
         counts = {} if all_ or as_json else await runs.store.threads.count_subruns([thread.id for thread in threads])
     table = Listing("thread", "method", "status", "last changed (UTC)", "question", folded=["question"])
     for thread in _with_subruns(threads):
@@ -144,7 +144,12 @@ async def fork(
     async with _open_runs() as runs:
         whole = await runs.store.threads.complete(thread)
         made = await fork_run(runs, whole, at=at, changes=changes, into=method, name=name)
-    emit(made, as_json, f"Forked: checkpoint {made['checkpoint']}\nRun it with: sleuth resume {made['thread']}")
+        forked = await runs.state(await runs.store.threads.get(made["thread"]), made["checkpoint"])
+    following = ", ".join(forked.next) or "the end"
+    lines = [f"Forked: checkpoint {made['checkpoint']}, before {following}"]
+    lines += [f"What {following} writes replaces your change of the same field or key."] if changes else []
+    lines += ["Without --state or --method, the same nodes run again."] if not (changes or method) else []
+    emit(made, as_json, "\n".join([*lines, f"Run it with: sleuth resume {made['thread']}"]))
 
 
 def _changes(given: list[str]) -> dict[str, Any]:

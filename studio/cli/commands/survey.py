@@ -22,6 +22,7 @@ from sleuth.studio.client.sleuth import Sleuth, open_sleuth
 from sleuth.studio.console.output import JsonOption, counted, emit, format_of, progress_bars, progress_console, save
 from sleuth.studio.console.run_view import watch
 from sleuth.studio.console.survey_table import FORMATS, survey_view
+from sleuth.studio.model_server.notices import warn_of_size
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search.retriever import list_all
 
@@ -72,6 +73,7 @@ async def survey(
     if question is not None:
         check_question(question)
     async with open_sleuth(settings, command="sleuth survey") as sleuth:
+        warn_of_size(sleuth.model, "a survey")
         console = progress_console()
         if update is not None:
             id = await sleuth.runs.store.threads.complete(update)

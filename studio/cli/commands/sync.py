@@ -83,12 +83,17 @@ async def _follow(root: Path, settings: Settings, as_json: bool) -> None:
 def _plan_lines(diff: FolderDiff) -> list[str]:
     kinds = {"add": diff.added, "update": diff.updated, "remove": tuple(diff.removed.values())}
     counts = ", ".join(f"{len(names)} to {kind}" for kind, names in kinds.items())
-    lines = [f"{diff.folder}: {counts}, {diff.unchanged} unchanged"]
+    counts += f", {diff.unchanged} unchanged" + (f", {_unreadable(diff)}" if diff.unreadable else "")
+    lines = [f"{diff.folder}: {counts}"]
     for kind, names in kinds.items():
         lines += [f"{kind} {name}" for name in names[:MAX_SHOWN]]
         more = len(names) - MAX_SHOWN
         lines += [f"{kind} {more} more (--json lists all)"] if more > 0 else []
     return [*lines, *(f"! {failure}" for failure in diff.failures[:MAX_SHOWN])]
+
+
+def _unreadable(diff: FolderDiff) -> str:
+    return f"{len(diff.unreadable)} unreadable as before"
 
 
 def _as_json(diff: FolderDiff) -> dict[str, object]:
@@ -99,12 +104,14 @@ def _as_json(diff: FolderDiff) -> dict[str, object]:
         "remove": diff.removed,
         "unchanged": diff.unchanged,
         "failures": diff.failures,
+        "unreadable": diff.unreadable,
     }
 
 
 def _emit_report(diff: FolderDiff, report: SyncReport, failures: list[str], as_json: bool) -> None:
     done = report.ingest
     counts = f"{done.added} added, {done.updated} updated, {report.removed} removed, {diff.unchanged} unchanged"
+    counts += f", {_unreadable(diff)}" if diff.unreadable else ""
     lines = [f"{counts}: {counted(done.passages, 'new passage')} in {done.seconds:.1f} s"]
     lines += [f"! {failure}" for failure in diff.failures if failure not in failures]
     applied = {**asdict(done), "removed": report.removed, "failures": failures}

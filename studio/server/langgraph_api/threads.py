@@ -55,7 +55,8 @@ def respond(value: object, *, headers: dict[str, str] | None = None) -> Response
 
 def is_empty(thread: Thread) -> bool:
     """Return whether a client has created a thread, and no run has begun in it."""
-    return thread.method == CHAT.name and not thread.question
+    turn = thread.options.turn
+    return thread.method == CHAT.name and not thread.question and not (turn and turn.text)
 
 
 def values_of(state: StateSnapshot, thread: Thread) -> dict[str, Any]:
@@ -86,7 +87,7 @@ def _metadata_of(thread: Thread) -> dict[str, Any]:
 
 async def _thread_view(access: Access, thread: Thread) -> dict[str, Any]:
     """Return a thread with the values of its latest state."""
-    state = await access.runs.state(thread)
+    state, values = await _state_of(access, thread)
     return {
         "thread_id": access.public_id(thread.id),
         "created_at": thread.created_at,
@@ -95,12 +96,23 @@ async def _thread_view(access: Access, thread: Thread) -> dict[str, Any]:
         "metadata": _metadata_of(thread),
         "status": _STATUS[thread.state],
         "config": {},
-        "values": values_of(state, thread) or None,
+        "values": values or None,
         "interrupts": {task.id: interrupts_view(task.interrupts) for task in state.tasks if task.interrupts},
     }
 
 
-def _state_view(state: StateSnapshot, thread: Thread, public_id: str) -> dict[str, Any]:
+async def _state_of(
+    access: Access, thread: Thread, checkpoint: str | None = None
+) -> tuple[StateSnapshot, dict[str, Any]]:
+    """Return a state of a thread and its values; the latest of a chat has the messages that it waits to answer, too."""
+    state = await access.runs.state(thread, checkpoint)
+    values = values_of(state, thread)
+    if thread.method == CHAT.name and not checkpoint and not is_empty(thread):
+        values = {**values, "messages": await access.messages(thread, state)}
+    return state, values
+
+
+def _state_view(state: StateSnapshot, thread: Thread, public_id: str, values: dict[str, Any]) -> dict[str, Any]:
     def place(config: RunnableConfig | None) -> dict[str, Any] | None:
         id = (config or {}).get("configurable", {}).get("checkpoint_id")
         return {"thread_id": public_id, "checkpoint_ns": "", "checkpoint_id": id} if id else None
@@ -119,7 +131,7 @@ def _state_view(state: StateSnapshot, thread: Thread, public_id: str) -> dict[st
         for task in state.tasks
     ]
     return {
-        "values": values_of(state, thread),
+        "values": values,
         "next": list(state.next),
         "tasks": tasks,
         "metadata": {**(state.metadata or {}), "thread_id": public_id},
@@ -173,8 +185,6 @@ def _filter_of(form: ThreadSearch) -> RunFilter | None:
         return None
     if len(methods) > 1 or not isinstance(part_of, str):
         return None
-    if methods:  # a thread without a run has no graph
-        outcomes = outcomes - {"done"}
     return RunFilter(
         outcomes=tuple(sorted(outcomes)),
         methods=tuple(methods),
@@ -190,7 +200,8 @@ async def search(form: ThreadSearch, access: AccessDep) -> Response:
     """List threads, the latest first; sub-runs only if `metadata` asks for those of a run (`part_of`)."""
     wanted = _filter_of(form)
     found = await access.runs.store.threads.list_newest(wanted, form.limit) if wanted else []
-    return respond([await _thread_view(access, thread) for thread in found])
+    shown = [thread for thread in found if not (wanted and wanted.methods and is_empty(thread))]  # it has no graph yet
+    return respond([await _thread_view(access, thread) for thread in shown])
 
 
 @router.get("/{thread}")
@@ -216,7 +227,8 @@ async def remove(thread: ThreadDep, access: AccessDep) -> None:
 @router.get("/{thread}/state/{checkpoint}")
 async def get_state(thread: ThreadDep, access: AccessDep, checkpoint: str | None = None) -> Response:
     """Return the state of a checkpoint, by default the latest."""
-    return respond(_state_view(await access.runs.state(thread, checkpoint), thread, access.public_id(thread.id)))
+    state, values = await _state_of(access, thread, checkpoint)
+    return respond(_state_view(state, thread, access.public_id(thread.id), values))
 
 
 @router.post("/{thread}/state/checkpoint")
@@ -241,4 +253,4 @@ async def search_history(thread: ThreadDep, form: HistoryForm, access: AccessDep
     config = access.runs.config(thread, form.checkpoint.checkpoint_id if form.checkpoint else None)
     end = access.runs.config(thread, form.end) if form.end else None
     found = graph.aget_state_history(config, limit=form.limit, before=end, filter=form.metadata)
-    return respond([_state_view(state, thread, public) async for state in found])
+    return respond([_state_view(state, thread, public, values_of(state, thread)) async for state in found])

@@ -1,6 +1,7 @@
 """Health, metrics and methods."""
 
 import asyncio
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 
@@ -64,6 +65,14 @@ async def owners(server: ServerStateDep, owner: Owner) -> list[str]:
     """Return the owners whose runs the owner of the key may list, this one first; all of them for the operator."""
     others = await server.tenants.store.threads.owners() if server.is_operator(owner) else []
     return list(dict.fromkeys([owner, *others]))
+
+
+@router.get("/v1/offered-models")
+async def offered_models(server: ServerStateDep, owner: Owner) -> list[str]:
+    """Return the models that a run may use; empty if the model server cannot be asked."""
+    with suppress(SleuthError):
+        return await server.tenants.offered_models()
+    return []
 
 
 @router.get("/v1/methods")

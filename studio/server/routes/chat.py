@@ -15,12 +15,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from urllib.parse import quote, urlencode
+from uuid import uuid4
 
 from fastapi import APIRouter, Request, Response
 from pydantic_core import to_json
 from starlette.responses import StreamingResponse
 
 from sleuth.graphs.chat.question_rewriting import RewrittenQuestion
+from sleuth.graphs.chat.small_talk import REPLIES, is_command, small_talk_reply
 from sleuth.graphs.core.answer import Verdict, total_cost
 from sleuth.graphs.evidence.answer_text import with_footnotes
 from sleuth.graphs.registry import METHODS, runnable
@@ -41,7 +43,7 @@ CLIENT_CLOSED_REQUEST = 499
 LOOK_SECONDS = 1.0
 """Seconds between two looks whether the client has closed the connection."""
 
-REPLIES: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
+STREAM: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 
 INTERRUPTED = "The server is shutting down. The run is resumed at its next start."
 
@@ -61,6 +63,8 @@ class RunFailed(Exception):
 class OpenAIReply:
     """Builds one reply from the answer or the events of its run; `page` is the address of the browser page.
 
+    `thread` is empty for a reply to small talk, which is no run.
+
     A chat completion contains everything. A response is the same in other fields.
     """
 
@@ -69,6 +73,10 @@ class OpenAIReply:
     rewriting: RewrittenQuestion
     page: str
     created: int = field(default_factory=lambda: int(time.time()))
+    id: str = ""
+
+    def __post_init__(self) -> None:
+        self.id = self.thread or uuid4().hex
 
     def completion(self, answer: Mapping[str, Any], steps: str) -> dict[str, Any]:
         """Return the chat completion of an answer and the text of the steps before it."""
@@ -122,7 +130,7 @@ class OpenAIReply:
         part = {"type": "output_text", "text": choice["message"]["content"], "annotations": annotations}
         message = {
             "type": "message",
-            "id": f"msg-{self.thread}",
+            "id": f"msg-{self.id}",
             "role": "assistant",
             "status": "completed",
             "content": [part],
@@ -179,11 +187,11 @@ class OpenAIReply:
         return _line({**self._head("chat.completion.chunk"), "choices": [choice], **others})
 
     def _head(self, kind: str) -> dict[str, Any]:
-        return {"id": f"chatcmpl-{self.thread}", "object": kind, "created": self.created, "model": self.method}
+        return {"id": f"chatcmpl-{self.id}", "object": kind, "created": self.created, "model": self.method}
 
     def _response(self, status: str, **fields: object) -> dict[str, Any]:
         return {
-            "id": f"resp-{self.thread}",
+            "id": f"resp-{self.id}",
             "object": "response",
             "created_at": float(self.created),
             "model": self.method,
@@ -200,7 +208,7 @@ class OpenAIReply:
         }
 
     def _metadata(self, answer: Mapping[str, Any] | None = None) -> dict[str, str]:
-        about = {"thread": self.thread, "question": self.rewriting.question}
+        about = {**({"thread": self.thread} if self.thread else {}), "question": self.rewriting.question}
         return {**about, "status": answer["status"]} if answer else about
 
     def _text(self, answer: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
@@ -273,9 +281,9 @@ def _unknown_model(name: str) -> Response:
     return respond(404, problem, kind="invalid_request_error", code="model_not_found", param="model")
 
 
-@router.post("/chat/completions", response_model=None, responses=REPLIES)
+@router.post("/chat/completions", response_model=None, responses=STREAM)
 async def complete(form: forms.ChatForm, request: Request, access: AccessDep) -> dict[str, Any] | Response:
-    """Answer the last message; a follow-up is first rewritten into a self-contained question.
+    """Answer the last message; a follow-up is first rewritten into a self-contained question. Small talk is no run.
 
     Closing the connection cancels the run. `metadata` contains its `thread`, with which it can be resumed, shown and
     forked, the `question` and the `status`.
@@ -285,7 +293,7 @@ async def complete(form: forms.ChatForm, request: Request, access: AccessDep) ->
     return await _answer(form, request, access, whole=OpenAIReply.completion, streamed=streamed)
 
 
-@router.post("/responses", response_model=None, responses=REPLIES)
+@router.post("/responses", response_model=None, responses=STREAM)
 async def respond_to(form: forms.ResponseForm, request: Request, access: AccessDep) -> dict[str, Any] | Response:
     """Answer a question in the form of OpenAI's Responses API; see the chat completions."""
     whole, streamed = OpenAIReply.response, OpenAIReply.response_events
@@ -326,17 +334,26 @@ async def _answer(
     if form.model not in METHODS:
         return _unknown_model(form.model)
     question = check_question(form.question())
-    await access.require_ready()
-    rewriting = await access.rewrite_follow_up(question, form.turns())
-    values, budget = form.sleuth.values, form.sleuth.budget.budget()
-    thread = await access.start(rewriting.question, form.model, values=values, budget=budget)
+    if text := REPLIES["introduction"] if is_command(question) else small_talk_reply(question):
+        thread, events, rewriting = "", _said(text), RewrittenQuestion(question=question, calls={}, warnings=[])
+    else:
+        await access.require_ready()
+        rewriting = await access.rewrite_follow_up(question, form.turns(), form.model)
+        values, budget = form.sleuth.values, form.sleuth.budget.budget()
+        thread = await access.start(rewriting.question, form.model, values=values, budget=budget)
+        events = access.follow(thread)
     reply = OpenAIReply(thread=thread, method=form.model, rewriting=rewriting, page=str(request.base_url))
-    events = access.follow(thread)
     cancel = partial(access.server.run_worker.cancel_nowait, thread, after=0)
     if not form.stream:
         return await _unless_closed(partial(whole, reply), events, request, cancel)
     lines = with_keep_alive(streamed(reply, events), on_disconnect=cancel)
     return StreamingResponse(lines, media_type="text/event-stream", headers={"Cache-Control": "no-cache"})
+
+
+async def _said(text: str) -> AsyncGenerator[Event]:
+    """Yield the only event of a reply without a run."""
+    answer = {**Verdict(status="answered", text=text, citations=[]), "cost": total_cost({})}
+    yield Event(thread="", id=0, name="answer", key="", data=to_json(answer).decode())
 
 
 async def _unless_closed(

@@ -1,6 +1,7 @@
 """Documents: upload, list, show, delete; passages and search."""
 
 import json
+import re
 from collections.abc import AsyncIterator
 from dataclasses import asdict, replace
 from io import BytesIO
@@ -80,6 +81,29 @@ async def list_documents(
     """List documents by id."""
     found = await collection.documents(limit=limit, after=after, find=find, where=where)
     return [replace(each, source=_source(each.source, server, owner)) for each in found]
+
+
+EXAMPLES = 3
+MOST_LISTED = 200
+_HEADING = re.compile(r"^#{1,6} +(?:\d+(?:\.\d+)*\.? +)?(\S.{2,58}\S)\s*$", re.MULTILINE)
+_COMMON = {"abstract", "appendix", "contents", "introduction", "overview", "references", "summary", "table of contents"}
+"""Headings that many documents have."""
+
+
+@router.get("/examples")
+async def example_questions(collection: CollectionDep) -> list[str]:
+    """Return questions to begin with, made of the titles and headings of some documents; no model is called."""
+    listed = await collection.documents(limit=MOST_LISTED)
+    step = max(1, len(listed) // EXAMPLES)
+    return [await _example(each, collection) for each in listed[step // 2 :: step][:EXAMPLES]]
+
+
+async def _example(listed: Listed, collection: Collection) -> str:
+    text = (await collection.document(listed.id)).text
+    headings = [each for each in _HEADING.findall(text) if each.lower() not in _COMMON | {listed.title.lower()}]
+    if headings:
+        return f"What does “{listed.title}” state about “{headings[0]}”?"
+    return f"What is known about {listed.title}?"
 
 
 @router.post("/documents", status_code=202)

@@ -63,6 +63,7 @@ async def list_runs(
     ] = "",
     status: Annotated[list[Outcome], Query(max_length=20, description="list runs of these outcomes")] = [],  # noqa: B006 - FastAPI copies it
     method: Annotated[list[MethodQuery], Query(max_length=20, description="list runs of these methods")] = [],  # noqa: B006
+    weak: Annotated[bool, Query(description="list runs whose answer is supported only weakly")] = False,
     since: Time = "",
     until: Time = "",
     before: Time = "",
@@ -80,11 +81,13 @@ async def list_runs(
         find=find,
         outcomes=tuple(status),
         methods=tuple(method),
+        weak=weak,
         since=since,
         until=until,
         before=before,
         before_id=before_id,
         with_subruns=subruns,
+        with_empty=False,
     )
     found = await runs.store.threads.list_newest(wanted, limit)
     return [forms.ThreadRow(**thread.to_json()) for thread in found]
@@ -95,19 +98,24 @@ async def start(form: forms.RunForm, access: AccessDep) -> forms.Begun:
     """Start a background run.
 
     With `after`, it is a chat whose questions the method answers; it begins with the question and answer of that run.
-    With the thread of a chat (method `chat`), the question is the next message of the chat.
+    With the thread of a chat (method `chat`), the question is the next message of the chat, which waits for the turns
+    before it. A greeting begins a chat, which the list of runs contains once it has a question.
     """
-    await access.require_ready(form.where)
-    method, values, after = form.method or await access.server.tenants.default_method(), form.values, None
+    default = await access.server.tenants.default_method()
+    method, values, after = form.method or default, form.values, None
     if form.after is not None:
         after = await access.runs.answer((await access.thread(form.after)).id)
         method, values = CHAT.name, {"method": method, "method_settings": values}
+    elif method == CHAT.name and not (form.thread and await access.find(form.thread)):
+        values = {"method": default, **values}
+    await access.require_ready(form.where)
     thread = await access.start(
         form.question,
         method,
         values=values,
         budget=form.budget.budget(),
         where=form.where,
+        model=form.model,
         thread=await access.id_for(form.thread) if form.thread else None,
         after=after,
     )
@@ -119,6 +127,8 @@ async def show(thread: ThreadDep, access: AccessDep) -> forms.RunView:
     """Return the current state of a run."""
     snapshot = await access.runs.state(thread)
     state, seconds = snapshot.values, seconds_at(snapshot)
+    if thread.method == CHAT.name:
+        state = {**state, "messages": await access.messages(thread, snapshot)}
     if thread.state == "running" and seconds is not None:  # up to this moment, without the pause before a resume
         began = max(filter(None, (snapshot.created_at, thread.updated_at)), key=datetime.fromisoformat)
         seconds += max(0.0, (datetime.now(UTC) - datetime.fromisoformat(began)).total_seconds())
@@ -214,6 +224,12 @@ async def make_fork(thread: ThreadDep, form: forms.ForkForm, access: AccessDep) 
 async def set_feedback(thread: ThreadDep, form: forms.FeedbackForm, access: AccessDep) -> None:
     """Store what a person thinks of the answer with the run."""
     await access.runs.store.threads.set_feedback(thread.id, form.model_dump())
+
+
+@router.put("/{thread}/title", status_code=204)
+async def set_title(thread: ThreadDep, form: forms.TitleForm, access: AccessDep) -> None:
+    """Give a run a title, which lists show instead of its question."""
+    await access.runs.store.threads.merge_metadata(thread.id, {"title": form.title.strip()})
 
 
 @router.get("/{thread}/table", response_class=Response)

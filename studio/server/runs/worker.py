@@ -17,7 +17,8 @@ from uuid import uuid4
 
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
-from sqlalchemy import Column, MetaData, String, Table, delete, insert, select
+from pydantic import BaseModel
+from sqlalchemy import Column, Integer, MetaData, String, Table, Text, delete, insert, select
 from sqlalchemy.engine import Engine
 
 from sleuth.graphs.core.answer import Answer
@@ -25,7 +26,7 @@ from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Step
 from sleuth.graphs.persistence.tables import LONGEST_NAME
 from sleuth.graphs.persistence.thread_locks import check_token
-from sleuth.graphs.registry import runnable
+from sleuth.graphs.registry import CHAT, runnable
 from sleuth.graphs.runs.execution import now
 from sleuth.graphs.runs.history import replay_steps
 from sleuth.graphs.runs.service import RunService
@@ -68,6 +69,24 @@ jobs = Table(
     Column("owner", String(100), nullable=False),
 )
 stops = Table("sleuth_serve_stops", metadata, Column("thread", String(LONGEST_NAME), primary_key=True))
+messages = Table(
+    "sleuth_serve_messages",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("thread", String(LONGEST_NAME), nullable=False, index=True),
+    Column("owner", String(100), nullable=False),
+    Column("data", Text, nullable=False),
+)
+
+
+class QueuedMessage(BaseModel):
+    """A message of a chat whose turn has not begun; the fields are arguments of `RunService.add_turn`."""
+
+    given: str
+    message_id: str
+    start: str | None
+    values: dict[str, Any]
+    budget: Budget
 
 
 class RunQueue:
@@ -123,10 +142,32 @@ class RunQueue:
             return connection.scalar(select(jobs.c.owner).where(jobs.c.thread == thread)) is not None
 
     @in_thread
-    def pending(self) -> list[tuple[str, str]]:
-        """Return the threads with a job, with their owners."""
+    def pending(self) -> list[tuple[str, str, bool]]:
+        """Return the threads with a job or a message, with their owners, and whether they have a job."""
         with transaction(self._engine) as connection:
-            return [(row.thread, row.owner) for row in connection.execute(select(jobs))]
+            found = {row.thread: (row.owner, False) for row in connection.execute(select(messages))}
+            found |= {row.thread: (row.owner, True) for row in connection.execute(select(jobs))}
+        return [(thread, *rest) for thread, rest in found.items()]
+
+    @in_thread
+    def add_message(self, owner: str, thread: str, message: QueuedMessage) -> None:
+        """Add the next message of a chat."""
+        with transaction(self._engine, write=True) as connection:
+            connection.execute(insert(messages).values(thread=thread, owner=owner, data=message.model_dump_json()))
+
+    @in_thread
+    def messages(self, thread: str) -> list[tuple[int, QueuedMessage]]:
+        """Return the messages of a chat in their order, with their numbers."""
+        wanted = select(messages).where(messages.c.thread == thread).order_by(messages.c.number)
+        with transaction(self._engine) as connection:
+            rows = connection.execute(wanted).all()
+        return [(row.number, QueuedMessage.model_validate_json(row.data)) for row in rows]
+
+    @in_thread
+    def remove_message(self, number: int) -> None:
+        """Remove a message whose turn is stored."""
+        with transaction(self._engine, write=True) as connection:
+            connection.execute(delete(messages).where(messages.c.number == number))
 
 
 @dataclass(eq=False, kw_only=True)
@@ -179,7 +220,9 @@ class RunWorker:
 
     async def is_active(self, thread: str) -> bool:
         """Return whether a thread may publish further events, here or on another server; False during a shutdown."""
-        return thread in self.jobs or (not self.is_closing and await self._queue.contains(thread))
+        if thread in self.jobs or self.is_closing:
+            return thread in self.jobs
+        return await self._queue.contains(thread) or bool(await self._queue.messages(thread))
 
     async def is_running(self, thread: str) -> bool:
         """Return whether a thread is running, and is neither being stopped nor publishing its last event."""
@@ -230,6 +273,21 @@ class RunWorker:
         self.jobs[thread] = job
         job.task = asyncio.create_task(self._execute(job))
         await asyncio.shield(job.started)
+
+    async def send(self, owner: str, thread: str, message: QueuedMessage) -> None:
+        """Store the next message of a chat; its turn begins now, or when the turns before it have ended."""
+        await self._queue.add_message(owner, thread, message)
+        with suppress(ThreadBusy, RunError):  # it is busy, or the server is shutting down
+            await self.start(owner, thread)
+
+    async def queued_messages(self, thread: str) -> list[QueuedMessage]:
+        """Return the messages of a chat whose turns have not begun."""
+        return [message for _, message in await self._queue.messages(thread)]
+
+    async def forget_messages(self, thread: str) -> None:
+        """Remove the queued messages of a chat that was deleted."""
+        for number, _ in await self._queue.messages(thread):
+            await self._queue.remove_message(number)
 
     async def stop(self, thread: str) -> None:
         """Cancel a run, here or on another server, and wait for its end; it can be resumed.
@@ -297,14 +355,18 @@ class RunWorker:
                 _log.warning("the runs of other servers cannot be read: %s", error)
 
     async def recover(self) -> None:
-        """Resume the runs in the queue that no server runs."""
-        pending = [(thread, owner) for thread, owner in await self._queue.pending() if thread not in self.jobs]
-        held = await self._tenants.store.locks.held([thread for thread, _ in pending]) if pending else set()
-        for thread, owner in pending:
+        """Resume the runs in the queue that no server runs, and begin the turns of queued messages."""
+        pending = [each for each in await self._queue.pending() if each[0] not in self.jobs]
+        held = await self._tenants.store.locks.held([thread for thread, *_ in pending]) if pending else set()
+        for thread, owner, has_job in pending:
             if thread in held or self.is_closing:
                 continue
-            with suppress(ThreadBusy):
-                await self.start(owner, thread, is_recovered=True)
+            try:
+                await self.start(owner, thread, is_recovered=has_job)
+            except ThreadBusy:
+                pass
+            except SleuthError as error:
+                _log.warning("a run of the queue cannot start", exc_info=error, extra={"about": {"thread": thread}})
 
     async def _execute(self, job: _Job) -> None:
         """Run one job, from locking its thread to its end."""
@@ -328,15 +390,30 @@ class RunWorker:
             self._log.close(job.thread)
 
     async def _register(self, job: _Job) -> None:
-        if job.is_recovered and not await self._queue.contains(job.thread):
+        has_begun = await self._queue.contains(job.thread)
+        if job.is_recovered and not has_begun:
             raise ThreadBusy(f"Thread {job.thread} was ended by another server.")
         job.runs = self._tenants.read_only_runs(job.owner)
         job.token = self._tenants.store.locks.token(job.thread)
         await self._queue.add(job.owner, job.thread, job.token, is_recovered=job.is_recovered)
+        if not has_begun:  # otherwise the turn of a server that was killed is resumed first
+            try:
+                await self._take_message(job)
+            except SleuthError:
+                await self._queue.remove(job.thread, job.token)
+                raise
         job.last_event = await self._log.open(job.thread)
         job.after = max(await self._log.ends(job.thread), default=0)
         if self.is_closing:
             raise RunError("The server is shutting down. The run is resumed at its next start.")
+
+    async def _take_message(self, job: _Job) -> None:
+        """Begin the turn of the thread's next message, if it has one."""
+        for number, message in (await self._queue.messages(job.thread))[:1]:
+            thread = await job.runs.store.threads.get(job.thread)
+            if not (thread.options.turn and thread.options.turn.id == message.message_id):  # it was, before a kill
+                await job.runs.add_turn(thread, **dict(message), keep_values=True, is_locked=True)
+            await self._queue.remove_message(number)
 
     async def _run_to_end(self, job: _Job) -> None:
         """Run a job and publish its last event: an answer, an error or a stop."""
@@ -357,10 +434,12 @@ class RunWorker:
 
     async def _run(self, job: _Job) -> None:
         """Run a job with metrics and quota."""
-        method = (await job.runs.store.threads.get(job.thread)).method
+        thread = await job.runs.store.threads.get(job.thread)
+        method, model = thread.method, thread.options.model
         with self._telemetry.run(job.thread, method, job.owner) as record:
             try:
-                await self._publish(job, record, needs_model=runnable(method).needs_model)
+                needs_model = runnable(method).needs_model and method != CHAT.name  # a chat first stores the message
+                await self._publish(job, record, needs_model=needs_model, model=model)
             except SleuthError as error:
                 record.error = type(error).__name__
                 raise
@@ -370,11 +449,11 @@ class RunWorker:
             finally:
                 await asyncio.shield(self._quota.add(job.owner, record.tokens))
 
-    async def _publish(self, job: _Job, record: RunRecord, *, needs_model: bool) -> None:
+    async def _publish(self, job: _Job, record: RunRecord, *, needs_model: bool, model: str) -> None:
         """Run a job and publish its events."""
         answer: Answer | None = None
         async with self._home_lock.hold("shared", wait=math.inf if job.is_recovered else INGEST_WAIT):
-            runs = await self._tenants.runs(job.owner, needs_model=needs_model)
+            runs = await self._tenants.runs(job.owner, needs_model=needs_model, model=model)
             if job.last_event:  # a kill may have followed steps that are stored and not published
                 for step in await replay_steps(runs, job.thread, known=await self._log.finished_tasks(job.thread)):
                     await self._publish_step(replace(step, state="started", update={}), job, record)

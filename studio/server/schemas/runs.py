@@ -6,10 +6,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from sleuth.graphs.core.answer import Cost, Status
 from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.method import MODELLESS_METHOD
 from sleuth.graphs.persistence.tables import MAX_ANSWER
 from sleuth.graphs.persistence.threads import NAME, AverageCost, Outcome, ThreadState, ThreadStatus
 from sleuth.graphs.runs.service import MAX_QUESTION
-from sleuth.studio.client.sleuth import DEFAULT_METHOD, MODELLESS_METHOD
+from sleuth.studio.client.sleuth import DEFAULT_METHOD
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
 
 _OLD = "old name of `state`; the next release removes it"
@@ -47,6 +48,9 @@ class RunForm(Form):
     where: str = Field(
         default="", max_length=MAX_CHARS, description=f"search only the documents that match; example: {EXAMPLE}"
     )
+    model: str = Field(
+        default="", max_length=200, description="a model that the model server offers; default: that of the server"
+    )
     thread: str | None = Field(
         default=None,
         pattern=NAME,
@@ -70,6 +74,12 @@ class FeedbackForm(Form):
 
     rating: Literal["up", "down"] | None = None
     comment: str = Field(default="", max_length=2000)
+
+
+class TitleForm(Form):
+    """The title that a person gives to a run; an empty one shows the question again."""
+
+    title: str = Field(max_length=200)
 
 
 class ForkForm(Form):
@@ -103,6 +113,7 @@ class ThreadRow(BaseModel):
     owner: str
     method: str
     question: str
+    title: str = Field(default="", description="what a person has called the run; empty if nobody has")
     options: dict[str, Any]
     feedback: dict[str, Any] = Field(description="what a person thinks of the answer; empty without feedback")
     state: ThreadState
@@ -117,7 +128,9 @@ class ThreadRow(BaseModel):
     outcome: Outcome = Field(description="the state; of a finished run, the status of its answer")
     verdict: Status | None = Field(default=None, description="the status of the answer; null before there is one")
     answer: str | None = Field(default=None, description=f"the first {MAX_ANSWER} characters of the answer")
-    weak: bool | None = Field(default=None, description="whether the sources support the answer only weakly")
+    weak: bool | None = Field(
+        default=None, description="whether the sources support the answer only weakly; null if nothing has checked that"
+    )
     calls: int | None = None
     tokens: int | None = None
     seconds: float | None = Field(default=None, description="wall-clock seconds of work")

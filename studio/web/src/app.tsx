@@ -1,4 +1,4 @@
-/** The page: navigation, the latest runs, and the view of the current address. */
+/** The page: the conversations so far, and the view of the current address. */
 
 import { QueryClientProvider } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useRef, useState } from "react";
@@ -12,17 +12,12 @@ import { NotFound } from "./not-found";
 import { Busy } from "./parts";
 import { hrefOf, usePlace, type Place } from "./route";
 import { RunPage } from "./run/run";
-import { LatestRuns } from "./runs/latest-runs";
+import { History } from "./runs/history";
 import { client } from "./server";
+import { SettingsMenu } from "./settings-menu";
 
 const Documents = lazy(() => loaded(() => import("./documents/documents")));
 const Runs = lazy(() => loaded(() => import("./runs/runs")));
-
-const VIEWS = [
-  { view: "", label: "Ask" },
-  { view: "runs", label: "Runs" },
-  { view: "documents", label: "Documents" },
-];
 
 export function App() {
   const place = usePlace();
@@ -43,21 +38,7 @@ export function App() {
         <a className="skip" href="#main" onClick={skip}>
           Skip to the content
         </a>
-        <header className="side">
-          <a className="brand" href={hrefOf("")}>
-            <img src="./favicon.svg" alt="" width="24" height="24" /> sleuth
-          </a>
-          <nav aria-label="Views">
-            {VIEWS.map(({ view, label }) => (
-              <a key={label} href={hrefOf(view)} aria-current={isAt(place, view) ? "page" : undefined}>
-                {label}
-              </a>
-            ))}
-          </nav>
-          <section className="recent" aria-label="Latest runs">
-            <LatestRuns current={place.view === "runs" ? place.id : ""} />
-          </section>
-        </header>
+        <Rail place={place} />
         <main id="main" tabIndex={-1}>
           <ConnectionBanner />
           <ErrorBoundary key={`${place.view}/${place.id}`}>
@@ -72,6 +53,46 @@ export function App() {
   );
 }
 
+/** The conversations and the other views; on a narrow screen behind a button, and closed by another view. */
+function Rail({ place }: { place: Place }) {
+  const here = `${place.view}/${place.id}`;
+  const [openAt, setOpenAt] = useState("");
+  const open = openAt === here;
+  const at = (view: string) => (place.view === view && !place.id ? "page" : undefined);
+  return (
+    <header className={open ? "side open" : "side"}>
+      <div className="row spread">
+        <a className="brand" href={hrefOf("")}>
+          <img src="./favicon.svg" alt="" width="24" height="24" /> sleuth
+        </a>
+        <button
+          className="plain burger"
+          aria-label="Conversations"
+          aria-expanded={open}
+          onClick={() => setOpenAt(open ? "" : here)}
+        >
+          ☰
+        </button>
+      </div>
+      <a className="new" href={hrefOf("")} aria-current={at("")}>
+        <span aria-hidden="true">+ </span>New question
+      </a>
+      <nav className="history" aria-label="Conversations">
+        <History current={place.view === "runs" ? place.id : ""} />
+      </nav>
+      <nav className="foot" aria-label="Views">
+        <a href={hrefOf("documents")} aria-current={at("documents")}>
+          Documents
+        </a>
+        <a href={hrefOf("runs")} aria-current={at("runs")}>
+          All runs
+        </a>
+        <SettingsMenu />
+      </nav>
+    </header>
+  );
+}
+
 /** Move the focus to a new view, as a browser does on a new page; a view may move it further. */
 function useFocusOnChange(view: string) {
   const last = useRef(view);
@@ -80,10 +101,6 @@ function useFocusOnChange(view: string) {
     if (last.current !== view && !main?.contains(document.activeElement)) main?.focus();
     last.current = view;
   }, [view]);
-}
-
-function isAt(place: Place, view: string): boolean {
-  return place.view === view && !place.id;
 }
 
 /** Skip without changing the address, which contains the view. */
@@ -95,7 +112,7 @@ function skip(event: React.MouseEvent) {
 function View({ place }: { place: Place }) {
   switch (place.view) {
     case "":
-      return <Ask from={place.query.get("from") ?? ""} />;
+      return <Ask />;
     case "documents":
       return <Documents key={place.id} id={place.id} ingest={place.query.get("ingest") ?? ""} />;
     case "runs":

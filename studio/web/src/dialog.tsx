@@ -1,5 +1,4 @@
-import { AlertDialog, Dialog as Primitive } from "radix-ui";
-import { useState, type ReactNode } from "react";
+import { useId, type ReactNode } from "react";
 
 interface Props {
   title: ReactNode;
@@ -11,38 +10,19 @@ interface Props {
 
 /** A modal dialog, open while it is mounted; then the focus returns to where it was. */
 export function Dialog({ title, children, onClose, wide = false }: Props) {
-  const [opener] = useState(() => document.activeElement);
+  const id = useId();
   return (
-    <Primitive.Root
-      open
-      onOpenChange={(open) => {
-        if (!open) onClose?.();
-      }}
-    >
-      <Primitive.Portal>
-        <Primitive.Overlay className="overlay" />
-        <Primitive.Content
-          className={wide ? "dialog wide" : "dialog"}
-          aria-describedby={undefined}
-          onCloseAutoFocus={(event) => {
-            event.preventDefault();
-            if (opener instanceof HTMLElement) opener.focus();
-          }}
-        >
-          <header>
-            <Primitive.Title asChild>
-              <h2>{title}</h2>
-            </Primitive.Title>
-            {onClose && (
-              <Primitive.Close className="plain" aria-label="Close">
-                ✕
-              </Primitive.Close>
-            )}
-          </header>
-          {children}
-        </Primitive.Content>
-      </Primitive.Portal>
-    </Primitive.Root>
+    <dialog ref={open} className={wide ? "dialog wide" : "dialog"} aria-labelledby={id} {...closing(onClose)}>
+      <header>
+        <h2 id={id}>{title}</h2>
+        {onClose && (
+          <button type="button" className="plain" aria-label="Close" onClick={onClose}>
+            ✕
+          </button>
+        )}
+      </header>
+      {children}
+    </dialog>
   );
 }
 
@@ -57,35 +37,53 @@ interface ConfirmProps {
 
 /** A question before something is lost. */
 export function Confirm({ title, action, children, onConfirm, onClose }: ConfirmProps) {
-  const [opener] = useState(() => document.activeElement);
+  const id = useId();
   return (
-    <AlertDialog.Root
-      open
-      onOpenChange={(open) => {
-        if (!open) onClose();
-      }}
+    <dialog
+      ref={open}
+      className="dialog"
+      role="alertdialog"
+      aria-labelledby={id}
+      aria-describedby={`${id}-more`}
+      {...closing(onClose)}
     >
-      <AlertDialog.Portal>
-        <AlertDialog.Overlay className="overlay" />
-        <AlertDialog.Content
-          className="dialog stack"
-          onCloseAutoFocus={(event) => {
-            event.preventDefault();
-            if (opener instanceof HTMLElement) opener.focus();
-          }}
-        >
-          <AlertDialog.Title asChild>
-            <h2>{title}</h2>
-          </AlertDialog.Title>
-          <AlertDialog.Description>{children}</AlertDialog.Description>
-          <div className="row">
-            <AlertDialog.Action className="danger" onClick={onConfirm}>
-              {action}
-            </AlertDialog.Action>
-            <AlertDialog.Cancel>Cancel</AlertDialog.Cancel>
-          </div>
-        </AlertDialog.Content>
-      </AlertDialog.Portal>
-    </AlertDialog.Root>
+      <div className="stack">
+        <h2 id={id}>{title}</h2>
+        <p id={`${id}-more`}>{children}</p>
+        <div className="row">
+          <button
+            type="button"
+            className="danger"
+            onClick={() => {
+              onClose();
+              onConfirm();
+            }}
+          >
+            {action}
+          </button>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+        </div>
+      </div>
+    </dialog>
   );
+}
+
+/** Open a dialog when it is mounted, and close it before it is removed, so that the browser returns the focus. */
+function open(dialog: HTMLDialogElement | null) {
+  dialog?.showModal();
+  return () => {
+    dialog?.close();
+  };
+}
+
+/** What Escape does: the dialog is closed by its removal. */
+function closing(onClose?: () => void) {
+  return {
+    onCancel: (event: React.SyntheticEvent) => {
+      event.preventDefault();
+      onClose?.();
+    },
+  };
 }

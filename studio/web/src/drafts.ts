@@ -3,17 +3,12 @@ import { useState } from "react";
 const PREFIX = "sleuth-draft:";
 
 /** A text that is typed, kept until the tab is closed: it survives leaving the view and reloading the page. */
-export function useDraft(name: string, storage = sessionStorage): [string, (text: string) => void] {
-  const [text, setText] = useState(() => storage.getItem(PREFIX + name) ?? "");
+export function useDraft(name: string): [string, (text: string) => void] {
+  const [text, setText] = useState(() => sessionStorage.getItem(PREFIX + name) ?? "");
   const keep = (typed: string) => {
     setText(typed);
-    keepDraft(name, typed, storage);
+    if (typed) sessionStorage.setItem(PREFIX + name, typed);
+    else sessionStorage.removeItem(PREFIX + name);
   };
   return [text, keep];
-}
-
-/** Set a draft that another view shows. */
-export function keepDraft(name: string, text: string, storage = sessionStorage): void {
-  if (text) storage.setItem(PREFIX + name, text);
-  else storage.removeItem(PREFIX + name);
 }

@@ -1,3 +1,6 @@
+/** What a filter of documents looks like. */
+export const FILTER = "tag=contract date>=2025 path:reports/**";
+
 interface FilterFieldProps {
   where: string;
   onType: (where: string) => void;
@@ -6,11 +9,11 @@ interface FilterFieldProps {
 /** Field for a filter of documents by their metadata. */
 export function FilterField({ where, onType }: FilterFieldProps) {
   return (
-    <label className="inline find">
+    <label className="filter-field">
       Only documents that match
       <input
         maxLength={2000}
-        placeholder="tag=contract date>=2025 path:reports/**"
+        placeholder={FILTER}
         spellCheck={false}
         value={where}
         onChange={(event) => onType(event.target.value)}

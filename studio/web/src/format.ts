@@ -40,6 +40,17 @@ export function when(iso: string, now = new Date()): string {
   return `${at.toLocaleDateString([], { year: "numeric", month: "short", day: "numeric" })}, ${time}`;
 }
 
+const DAY = 86_400_000;
+
+/** The day of a moment: "Today", "Yesterday", or its date. */
+export function day(iso: string, now = new Date()): string {
+  const at = new Date(iso);
+  if (at.toDateString() === now.toDateString()) return "Today";
+  if (at.toDateString() === new Date(now.getTime() - DAY).toDateString()) return "Yesterday";
+  const year = at.getFullYear() === now.getFullYear() ? {} : ({ year: "numeric" } as const);
+  return at.toLocaleDateString("en", { month: "long", day: "numeric", ...year });
+}
+
 /** The time of day to the second. */
 export function clock(iso: string): string {
   const at = new Date(iso);

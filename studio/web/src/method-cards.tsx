@@ -1,5 +1,12 @@
-import { count, seconds } from "./format";
+import { seconds } from "./format";
+import { sentence } from "./schema";
 import type { Method } from "./types";
+
+/** The method that is used if none is chosen. */
+export const DEFAULT = "auto";
+
+/** The baseline that people also use, because it is fast. */
+const FAST = "plain-rag";
 
 interface Props {
   methods: Method[];
@@ -7,25 +14,26 @@ interface Props {
   onChoose: (name: string) => void;
 }
 
-/** A card for each method, with its use and its typical cost; baselines are folded. */
+/** The methods by what they do, with their names and what they took; other baselines are folded. */
 export function MethodCards({ methods, chosen, onChoose }: Props) {
-  const baselines = methods.filter((method) => method.baseline);
+  const baselines = methods.filter((method) => !isMain(method));
   const cards = (shown: Method[]) => (
     <div className="methods">
       {shown.map((method) => (
         <label key={method.name} className="method">
           <input type="radio" name="method" checked={method.name === chosen} onChange={() => onChoose(method.name)} />
-          <strong>{method.name}</strong>
-          <span>{sentence(method.when || method.summary)}</span>
-          <span className="quiet">{costOf(method)}</span>
+          <span>{whatItDoes(method)}</span>
+          <small className="quiet">
+            <span className="code">{method.name}</span> {costOf(method)}
+          </small>
         </label>
       ))}
     </div>
   );
   return (
     <fieldset className="method-cards">
-      <legend>Method</legend>
-      {cards(methods.filter((method) => !method.baseline))}
+      <legend className="unseen">Method</legend>
+      {cards(methods.filter(isMain))}
       {baselines.length > 0 && (
         <details>
           <summary>Baselines for comparison</summary>
@@ -36,13 +44,23 @@ export function MethodCards({ methods, chosen, onChoose }: Props) {
   );
 }
 
-/** The average of the user's own runs; without any, the typical number of model calls. */
-function costOf({ average, calls }: Method): string {
-  if (!average) return calls && `Model calls: ${calls}`;
-  const time = average.seconds === null ? [] : [seconds(average.seconds)];
-  return [`Your runs: ${count(Math.round(average.calls), "call")}`, ...time].join(", ");
+function isMain({ baseline, name }: Method): boolean {
+  return !baseline || name === FAST;
 }
 
-function sentence(line: string): string {
-  return `${line.charAt(0).toUpperCase()}${line.slice(1)}.`;
+/** The methods with those first that people use most. */
+export function inOrder(methods: readonly Method[]): Method[] {
+  const rank = (method: Method) => (method.name === DEFAULT ? 0 : isMain(method) ? 1 : 2);
+  return [...methods].sort((a, b) => rank(a) - rank(b));
+}
+
+/** What a method does, as a sentence. */
+export function whatItDoes({ summary }: Pick<Method, "summary">): string {
+  return sentence(summary.replace(" (baseline)", ""));
+}
+
+/** The average of the user's own runs; without any, the typical number of model calls. */
+function costOf({ average, calls }: Method): string {
+  if (typeof average?.seconds === "number") return `${seconds(average.seconds)} in your runs`;
+  return calls && `${calls} model calls`;
 }

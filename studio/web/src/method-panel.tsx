@@ -1,10 +1,9 @@
-import { useDraft } from "./drafts";
-import { FilterField } from "./filter-field";
 import { LimitsForm, type Limits } from "./limits";
 import { MethodCards } from "./method-cards";
-import { fieldsOf, isForResearch, plainly } from "./schema";
+import { setPreference, usePreference } from "./preferences";
+import { fieldsOf, isForResearch, parsed, plainly } from "./schema";
 import { SettingsForm } from "./settings-form";
-import type { Method } from "./types";
+import type { Json, Method } from "./types";
 
 /** The method whose plan can be shown before it is carried out. */
 export const PLANNING = "par-rag";
@@ -25,11 +24,11 @@ export interface Way {
   typed: Record<string, string>;
   limits: Limits;
   where: string;
-  /** All messages are one run. */
-  chat: boolean;
   /** The plan is shown and can be changed before it is carried out. */
   approval: boolean;
 }
+
+export const WAY: Way = { method: "", typed: {}, limits: {}, where: "", approval: false };
 
 interface Props {
   methods: Method[];
@@ -40,7 +39,7 @@ interface Props {
 
 /** The methods, and the settings and limits of the chosen one. */
 export function MethodPanel({ methods, method, way, onChange }: Props) {
-  const [research, setResearch] = useDraft("research", localStorage);
+  const research = usePreference("research");
   const fields = fieldsOf(method.settings).filter(({ name }) => !ELSEWHERE.includes(name));
   const visible = research
     ? fields
@@ -48,54 +47,36 @@ export function MethodPanel({ methods, method, way, onChange }: Props) {
         .filter((field) => !isForResearch(field))
         .map((field) => ({ ...field, description: plainly(field.description) }));
   return (
-    <section id="method" aria-label="Method and settings" className="method-panel stack">
+    <section aria-label="Method and settings" className="method-panel stack">
       <MethodCards
         methods={methods}
         chosen={method.name}
         onChoose={(name) => onChange({ ...way, method: name, typed: {}, approval: false })}
       />
-      <div className="row">
-        <Check
-          label="Show me the plan first"
-          checked={way.approval}
-          onCheck={(approval) => {
-            const hasPlan = isWhole(method) || method.name === PLANNING;
-            const others = approval && !hasPlan ? { method: PLANNING, typed: {} } : {};
-            onChange({ ...way, ...others, approval });
-          }}
-        />
-        {!method.baseline && !isWhole(method) && (
-          <Check label="Start a chat" checked={way.chat} onCheck={(chat) => onChange({ ...way, chat })} />
+      <details className="stack" open={research !== ""}>
+        <summary>Settings and budget</summary>
+        <label className="inline">
+          <input
+            type="checkbox"
+            checked={research !== ""}
+            onChange={(event) => setPreference("research", event.target.checked ? "on" : "")}
+          />
+          For research: all settings
+        </label>
+        {visible.length > 0 && (
+          <fieldset className="group">
+            <legend>Settings of {method.name}</legend>
+            <SettingsForm fields={visible} typed={way.typed} onType={(typed) => onChange({ ...way, typed })} />
+          </fieldset>
         )}
-        <Check
-          label="For research: all settings"
-          checked={research !== ""}
-          onCheck={(on) => setResearch(on ? "on" : "")}
-        />
-      </div>
-      {visible.length > 0 && (
-        <fieldset className="group">
-          <legend>Settings of {method.name}</legend>
-          <SettingsForm fields={visible} typed={way.typed} onType={(typed) => onChange({ ...way, typed })} />
-        </fieldset>
-      )}
-      <LimitsForm limits={way.limits} onType={(limits) => onChange({ ...way, limits })} />
-      <FilterField where={way.where} onType={(where) => onChange({ ...way, where })} />
+        <LimitsForm limits={way.limits} onType={(limits) => onChange({ ...way, limits })} />
+      </details>
     </section>
   );
 }
 
-interface CheckProps {
-  label: string;
-  checked: boolean;
-  onCheck: (checked: boolean) => void;
-}
-
-function Check({ label, checked, onCheck }: CheckProps) {
-  return (
-    <label className="inline">
-      <input type="checkbox" checked={checked} onChange={(event) => onCheck(event.target.checked)} />
-      {label}
-    </label>
-  );
+/** The values that the user entered; the server uses its defaults for the others. */
+export function valuesOf(method: Method, typed: Record<string, string>): Record<string, Json> {
+  const fields = fieldsOf(method.settings).filter((field) => typed[field.name]);
+  return Object.fromEntries(fields.map((field) => [field.name, parsed(field, typed[field.name] ?? "")]));
 }

@@ -2,7 +2,7 @@
 
 import type { End } from "./events";
 import { words } from "./format";
-import type { Answer, AnswerStatus, Outcome, Run } from "./types";
+import type { Answer, AnswerStatus, Outcome, Run, Thread } from "./types";
 
 /** All outcomes, as the runs can be filtered by them. */
 export const OUTCOMES: Outcome[] = [
@@ -17,6 +17,9 @@ export const OUTCOMES: Outcome[] = [
   "running",
   "queued",
 ];
+
+/** An answer that its sources support only weakly. */
+export const WEAK = "weak";
 
 /** What the page shows with an answer that has no text of its own. */
 export const EXPLANATIONS: Partial<Record<AnswerStatus, string>> = {
@@ -33,7 +36,24 @@ export function lookOf({ status, support, method }: Judged): AnswerStatus | "wea
   return support ? (support.weak ? "weak" : status) : "unchecked";
 }
 
+/** The status of a listed run as its color shows it. */
+export function lookOfRun({ outcome, weak }: Pick<Thread, "outcome" | "weak">): string {
+  return outcome !== "answered" || weak === false ? outcome : weak ? "weak" : "unchecked";
+}
+
 const HAVE_OWN_CHECKS = ["survey", "report", "chat"];
+
+/** How well its sources support an answer, if that was checked. */
+export function supportOf(answer: Judged): string {
+  const look = lookOf(answer);
+  return answer.support || look === "unchecked" ? (SUPPORT[look] ?? "") : "";
+}
+
+const SUPPORT: Record<string, string> = {
+  answered: "and supported by its sources",
+  weak: "by its sources",
+  unchecked: "against its sources",
+};
 
 /** A status in words. */
 export function statusInWords(status: string): string {

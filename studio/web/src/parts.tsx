@@ -2,7 +2,6 @@
 
 import type { ReactNode } from "react";
 import { statusInWords } from "./outcome";
-import type { Thread } from "./types";
 
 /** An error; of a long message the first sentence, and the rest on a click. */
 export function Problem({ children }: { children: ReactNode }) {
@@ -31,14 +30,14 @@ export function split(message: string): [string, string] {
   return [isWhole ? sentence : `${sentence}…`, message.slice(sentence.length).trim()];
 }
 
-/** A status as a colored word. */
+/** A status as a word with a dot of its color. */
 export function Chip({ status }: { status: string }) {
-  return <span className={`chip is-${status}`}>{statusInWords(status)}</span>;
-}
-
-/** The outcome of a listed run. */
-export function RunChip({ run }: { run: Pick<Thread, "outcome" | "weak"> }) {
-  return <Chip status={run.weak ? "weak" : run.outcome} />;
+  return (
+    <span className={`chip is-${status}`}>
+      <span className={`dot is-${status}`} aria-hidden="true" />
+      {statusInWords(status)}
+    </span>
+  );
 }
 
 export function Busy({ children }: { children: ReactNode }) {

@@ -10,28 +10,28 @@ export function isSendable(question: string): boolean {
 
 interface Props {
   label: string;
-  rows: number;
+  placeholder: string;
   value: string;
   onType: (text: string) => void;
   onSubmit: (event: React.SyntheticEvent) => void;
   /** The field receives the focus when it is shown. */
-  focused?: boolean;
+  focused: boolean;
 }
 
 /** Field for a question: Enter sends it, Shift+Enter starts a line. A question that is too long is refused visibly. */
-export function QuestionField({ label, rows, value, onType, onSubmit, focused = false }: Props) {
+export function QuestionField({ label, placeholder, value, onType, onSubmit, focused }: Props) {
   const id = useId();
   const length = value.trim().length;
   const isTooLong = length > MAX_CHARACTERS;
   return (
-    <div className="question-field">
-      <label htmlFor={id}>{label}</label>
+    <>
       <textarea
-        id={id}
         ref={focused ? focus : null}
-        rows={rows}
+        rows={1}
         required
         value={value}
+        aria-label={label}
+        placeholder={placeholder}
         aria-invalid={isTooLong}
         aria-describedby={`${id}-problem`}
         onChange={(event) => onType(event.target.value)}
@@ -43,7 +43,7 @@ export function QuestionField({ label, rows, value, onType, onSubmit, focused = 
         {isTooLong &&
           `The question has ${number(length)} characters; the most is ${number(MAX_CHARACTERS)}. Add long material as a document and ask about it.`}
       </p>
-    </div>
+    </>
   );
 }
 

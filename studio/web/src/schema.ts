@@ -87,6 +87,11 @@ export function isForResearch({ name, kind, description }: Pick<Field, "name" | 
   );
 }
 
+/** A description as a sentence. */
+export function sentence(line: string): string {
+  return line && `${line.charAt(0).toUpperCase()}${line.slice(1)}${/[.!?]$/.test(line) ? "" : "."}`;
+}
+
 /** A description without its remarks on the paper. */
 export function plainly(description: string): string {
   return description.replace(/\s*\((?:paper|ablation)[^)]*\)/g, "");

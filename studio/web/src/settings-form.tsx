@@ -1,6 +1,6 @@
 import { useId } from "react";
 import { ColumnsField } from "./columns-field";
-import { COLUMNS, parsed, shown, type Field } from "./schema";
+import { COLUMNS, parsed, sentence, shown, type Field } from "./schema";
 
 interface Props {
   fields: Field[];
@@ -36,11 +36,19 @@ interface OneProps {
 function Setting({ field, text, onType }: OneProps) {
   const id = useId();
   const problem = text && problemOf(field, text);
-  const common = { id, value: text, "aria-describedby": `${id}-help`, "aria-invalid": Boolean(problem) };
+  const common = {
+    id,
+    name: field.name,
+    value: text,
+    "aria-describedby": `${id}-help`,
+    "aria-invalid": Boolean(problem),
+  };
   const options = field.kind === "boolean" ? ["true", "false"] : field.choices;
   return (
     <div className="setting">
-      <label htmlFor={id}>{field.name}</label>
+      <label htmlFor={id}>
+        {sentence(field.description) || field.name} <small className="code quiet">{field.name}</small>
+      </label>
       {options.length ? (
         <select {...common} onChange={(event) => onType(event.target.value)}>
           <option value="">{field.fallback === null ? "default" : `${shown(field.fallback)} (default)`}</option>
@@ -58,8 +66,8 @@ function Setting({ field, text, onType }: OneProps) {
           onChange={(event) => onType(event.target.value)}
         />
       )}
-      <span id={`${id}-help`} className={problem ? "wrong" : "quiet"}>
-        {problem || field.description}
+      <span id={`${id}-help`} className="wrong">
+        {problem}
       </span>
     </div>
   );

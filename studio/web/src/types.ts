@@ -18,11 +18,19 @@ export interface Budget {
   max_seconds: number | null;
 }
 
+export interface Health {
+  model?: string;
+  /** Why no model can be used. */
+  problem?: string;
+}
+
 export interface Thread {
   id: string;
   method: string;
   question: string;
-  options: { values: JsonObject; budget: Budget; where?: string };
+  /** What a person has called the run; "" if nobody has. */
+  title: string;
+  options: Options;
   feedback?: JsonObject;
   state: RunState;
   /** The state; of a finished run, the status of its answer. */
@@ -35,11 +43,22 @@ export interface Thread {
   updated_at: string;
   /** The beginning of the answer. */
   answer: string | null;
-  /** The sources support the answer only weakly. */
+  /** The sources support the answer only weakly; null if nothing has checked that. */
   weak: boolean | null;
   calls: number | null;
   tokens: number | null;
   seconds: number | null;
+}
+
+export interface Options {
+  values: JsonObject;
+  budget: Budget;
+  model?: string;
+  where?: string;
+  /** The run that a chat follows up on. */
+  after?: string;
+  /** The latest message of a chat. */
+  turn?: { text: string };
 }
 
 export interface Citation {

@@ -1,19 +1,18 @@
 import { expect, test } from "vitest";
-import { methodAfter } from "../src/ask";
+import { isTalk } from "../src/ask";
 import { titleOf } from "../src/run/timeline";
 import { isForResearch, plainly } from "../src/schema";
 import { moment } from "./scene";
 
-const METHODS = ["plain-rag", "par-rag", "crp-rag", "auto"].map((name) => ({ name, baseline: name === "plain-rag" }));
-
 test.each([
-  ["", "auto"],
-  ["auto", "par-rag"],
-  ["par-rag", "crp-rag"],
-  ["plain-rag", "par-rag"],
-  ["chat", "par-rag"],
-])("after %j the method %s is chosen", (from, next) => {
-  expect(methodAfter(from, METHODS)).toBe(next);
+  ["/help", true],
+  ["Hello!", true],
+  ["Good morning, sleuth", true],
+  ["Who?", false],
+  ["Birthplace of Bastian Oake", false],
+  ["/srv/contracts/a.pdf: when does it end?", false],
+])("a chat replies to %j: %s", (message, talk) => {
+  expect(isTalk(message)).toBe(talk);
 });
 
 test.each([

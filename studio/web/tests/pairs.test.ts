@@ -12,6 +12,7 @@ function thread(id: string, more: Partial<Thread> = {}): Thread {
     id,
     method: "par-rag",
     question: "Who?",
+    title: "",
     options: { values: {}, budget: { max_calls: null, max_tokens: null, max_seconds: null } },
     state: "done",
     outcome: "answered",

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { extended, moved, problemOf, rearranged, sent, without } from "../src/run/plan";
+import { extended, listedPlan, moved, problemOf, rearranged, sent, storedPlan, without } from "../src/run/plan";
 import { extendedBy } from "../src/run/value-editor";
 
 const STEPS = [
@@ -41,4 +41,27 @@ test("an entry that is added is a copy of the last one", () => {
   expect(extendedBy({ question: "a", needs: [] })).toBeNull();
   expect(extendedBy({ answer: { finding: "a" } })).toBeNull();
   expect(extendedBy(["ab".repeat(32)])).toBeNull();
+});
+
+test("a plan in a state is edited as a list and stored with its keys", () => {
+  const step = (question: string, needs: string[]) => ({
+    thought: "t",
+    planned: question,
+    question,
+    action: "Retrieve",
+    needs,
+  });
+  const plan = { 1: step("Who built it?", []), 2: step("Which medal was named after #1?", ["1"]) };
+  const before = listedPlan(plan) ?? [];
+  const edited = [
+    before[0] ?? {},
+    { ...before[1], question: "Where was #1 born?" },
+    { question: "What is in #2?", needs: [] },
+  ];
+  const stored = storedPlan(edited, before) as Record<string, ReturnType<typeof step>>;
+  expect(stored[1]).toEqual(plan[1]);
+  expect(stored[2]).toEqual(step("Where was #1 born?", ["1"]));
+  expect(stored[3]).toEqual(step("What is in #2?", ["2"]));
+  expect(listedPlan({})).toBeNull();
+  expect(listedPlan("plan")).toBeNull();
 });

@@ -12,7 +12,7 @@ from scenes import Chain, Json, Replying, Shelf, down_once, resolves, sent, with
 
 from sleuth.agents.model import DEMO_MODEL, Reply, Request
 from sleuth.graphs.chat import graph as chat
-from sleuth.graphs.chat.graph import REPLIES
+from sleuth.graphs.chat.small_talk import REPLIES, small_talk_reply
 from sleuth.graphs.core.context import Budget, Context
 from sleuth.graphs.core.method import MethodName
 from sleuth.graphs.evidence.answer_text import with_footnotes
@@ -115,7 +115,7 @@ async def test_chat_follow_up_is_rewritten(chain: Chain) -> None:
     assert [turn["speaker"] for turn in rewriting.input["turns"]] == ["user", "assistant"]
     await talk.turn("Thanks!")
     assert [message.type for message in talk.state["messages"]] == ["human", "ai"] * 3
-    assert len(talk.state["calls"]) == 2, "of the latest turn only"
+    assert talk.state["calls"] == {}, "of the latest turn only"
 
 
 async def test_chat_unreadable_kind_is_a_question(chain: Chain) -> None:
@@ -123,6 +123,14 @@ async def test_chat_unreadable_kind_is_a_question(chain: Chain) -> None:
     message = await talk.turn(chain.question)
     assert message.text.startswith("1868")
     assert "The message is taken for a question" in message.additional_kwargs["warnings"][0]
+
+
+async def test_chat_rewrites_a_pronoun_that_the_model_takes_for_a_question(chain: Chain) -> None:
+    model = ChatModel(chain, "question", "question")
+    talk = Talk(model, chain)
+    await talk.turn(chain.question)
+    assert (await talk.turn("and when was it founded?")).additional_kwargs["question"] == chain.question
+    assert model.prompts().count("rewriter/rewrite") == 1
 
 
 async def test_chat_runs_auto_with_its_subruns(chain: Chain) -> None:
@@ -158,7 +166,7 @@ async def test_chat_without_message_raises(chain: Chain, given: list[Any]) -> No
 )
 async def test_converse_replies_with_fixed_sentences_only(chain: Chain, reply: str, text: str) -> None:
     talk = Talk(ChatModel(chain, "small talk", reply=reply), chain)
-    message = await talk.turn("Hello there")
+    message = await talk.turn("How about the weather")
     assert talk.nodes == ["classify", "converse", "answer"]
     assert (message.text, message.additional_kwargs["citations"], talk.shelf.queries) == (text, [], [])
 
@@ -177,12 +185,38 @@ class Demo(ChatModel):
         return {**await super().call(request), "model": DEMO_MODEL}
 
 
+SMALL_TALK = [
+    ("hello", "hello"),
+    ("Hi there!", "hello"),
+    ("hello, what can you do?", "introduction"),
+    ("Who are you?", "introduction"),
+    ("thanks! that was helpful", "thanks"),
+    ("Thank you for your help.", "thanks"),
+    ("Danke", "thanks"),
+    ("Thanks, bye", "goodbye"),
+    ("ok", "agreement"),
+    ("😊", "agreement"),
+]
+
+
+@pytest.mark.parametrize(("text", "kind"), SMALL_TALK)
+async def test_small_talk_gets_the_fitting_sentence_without_a_model(chain: Chain, text: str, kind: str) -> None:
+    talk = Talk(ChatModel(chain), chain)
+    message = await talk.turn(text)
+    assert (message.text, message.additional_kwargs["status"]) == (REPLIES[kind], "answered")
+    assert (talk.nodes, talk.model.requests) == (["classify", "converse", "answer"], [])
+
+
 @pytest.mark.parametrize(
-    "text", ["hello", "hello, what can you do?", "Who are you?", "thanks! that was helpful", "ok", "😊", "Danke"]
+    "text", ["Thanks, and who built the light?", "Hello Ruske", "Is it good?", "What is a good day?"]
 )
-async def test_chat_with_demo_model_introduces_itself(chain: Chain, text: str) -> None:
+def test_message_with_more_than_small_talk_has_no_fixed_reply(text: str) -> None:
+    assert small_talk_reply(text) == ""
+
+
+async def test_chat_with_demo_model_introduces_itself(chain: Chain) -> None:
     talk = Talk(Demo(chain, "ambiguous"), chain)
-    assert (await talk.turn(text)).text == REPLIES["introduction"]
+    assert (await talk.turn("just looking")).text == REPLIES["introduction"]
     assert (talk.nodes, talk.shelf.queries) == (["classify", "converse", "answer"], [])
 
 
@@ -195,11 +229,29 @@ async def test_chat_with_demo_model_looks_subjects_up(chain: Chain, text: str) -
     assert "clarify" not in talk.nodes
 
 
-@pytest.mark.parametrize("text", ["/help", "/method par-rag", "/unknown"])
-async def test_chat_command_calls_no_model(chain: Chain, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("/help", "/sources  show the sources"),
+        ("/method", "Questions are answered by par-rag. Methods: auto, "),
+        ("/method par-rag", "The next questions are answered by par-rag."),
+        ("/sources", "No sources yet."),
+        ("/hlep", "There is no command /hlep."),
+    ],
+)
+async def test_chat_command_calls_no_model(chain: Chain, text: str, says: str) -> None:
     talk = Talk(ChatModel(chain), chain)
-    assert (await talk.turn(text)).text == REPLIES["introduction"]
+    assert says in (await talk.turn(text)).text
     assert talk.model.requests == []
+
+
+async def test_chat_shows_the_sources_of_the_last_answer_again(chain: Chain) -> None:
+    talk = Talk(ChatModel(chain, "question"), chain)
+    answer = await talk.turn(chain.question)
+    await talk.turn("Thanks!")
+    again = await talk.turn("/sources")
+    assert again.additional_kwargs["citations"] == answer.additional_kwargs["citations"]
+    assert again.text.split("\n\n")[1] == answer.text.split("\n\n")[1]
 
 
 async def test_chat_path_is_no_command(chain: Chain) -> None:

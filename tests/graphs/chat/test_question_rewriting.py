@@ -41,10 +41,15 @@ async def test_rewrite_question_without_turns_makes_no_call() -> None:
     assert (found.question, found.calls) == (QUESTION, {})
 
 
-async def test_rewrite_question_unreadable_reply_keeps_question() -> None:
+async def test_rewrite_question_unreadable_reply_is_replaced_by_rules() -> None:
     found = await rewritten(ScriptedModel(["He was born.", "I said so."]))
-    assert found.question == QUESTION
-    assert "asked as it was written" in found.warnings[0]
+    assert found.question == "Where was Bastian Oake born?"
+    assert "Rules rewrite the question instead." in found.warnings[0]
+
+
+async def test_rewrite_question_replaces_a_pronoun_that_the_model_leaves() -> None:
+    found = await rewritten(ScriptedModel([{"question": "Where was he born?"}]))
+    assert found.question == "Where was Bastian Oake born?"
 
 
 async def test_rewrite_question_without_model_raises() -> None:

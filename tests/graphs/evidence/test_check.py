@@ -1,5 +1,6 @@
 """The check of an answer by the evidence checker: its support, another finding, or a refusal."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,10 +15,12 @@ from sleuth.graphs.core.answer import Citation, Note, Threshold
 from sleuth.graphs.core.context import CheckedSettings
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.evidence.check import assess, cited_passages, open_questions, refuse, support_of_run
+from sleuth.graphs.evidence.citations import cite_sentence
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.errors import UsageError
+from sleuth.tools.evidence_checker.checker import SupportFit
 
 TOWER = passage("tower", "The tower stands in Varn. It is 30 m high.")
 RAIN = passage("rain", "Rain falls in Isk, where nothing stands.")
@@ -37,7 +40,10 @@ async def test_supported_answer_is_accepted_with_its_support() -> None:
     asked = "Where does the tower stand?"
     assert checker.read_of == [(asked, ["Tower"]), (asked, ["Rain", "Tower"])], "the cited passages, and all"
     assert verdict["text"] == "Varn"
-    assert verdict["support"] == {"score": pytest.approx(0.9 * 0.9 * 0.95), "answerable": 0.9}
+    assert verdict["support"] == {
+        "score": pytest.approx(SupportFit().probability(0.9, 0.9 * 0.95), abs=1e-4),
+        "answerable": 0.9,
+    }
     assert case.prompts() == ["reader/read"]
 
 
@@ -54,8 +60,8 @@ async def test_answer_with_little_support_stays_with_what_the_checker_reads() ->
 
 
 async def test_the_same_answer_from_other_passages_is_not_another_one() -> None:
-    wet = passage("rain", "It rains in Varn.")
-    case = plain([reading("Varn", quote="It rains in Varn.")], [wet, TOWER], CHECKED)
+    wet = passage("rain", "It rains on the tower in Varn.")
+    case = plain([reading("Varn", quote="It rains on the tower in Varn.")], [wet, TOWER], CHECKED)
     verdict = await case.run("Where does the tower stand?", checker=ScriptedChecker())
     assert verdict["support"].keys() == {"score", "answerable", "weak"}
 
@@ -161,13 +167,46 @@ async def test_graph_with_a_check_needs_a_checker() -> None:
 async def test_support_of_a_finished_run_equals_that_of_the_check() -> None:
     case = plain([reading("Varn")], [RAIN, TOWER], CHECKED)
     verdict = await case.run("Where does the tower stand?", checker=ScriptedChecker())
-    assert await support_of_run(ScriptedChecker(), case.state, case.archive) == verdict["support"]
+    unchecked = {**case.state, "verdict": {name: each for name, each in verdict.items() if name != "support"}}
+    assert await support_of_run(ScriptedChecker(), unchecked, case.archive) == verdict["support"]
+    other = ScriptedChecker(answerable=0.1)
+    assert await support_of_run(other, case.state, case.archive) == verdict["support"], "it is not read again"
 
 
 @pytest.mark.parametrize(("words", "supported", "score"), [(13, 0.8, 0.8), (13, 0.1, 0.1), (12, 0.8, 0.0)])
 async def test_long_answer_is_checked_as_a_statement(words: int, supported: float, score: float) -> None:
     found = await assess(ScriptedChecker(supported=supported), "Where?", "word " * words, [], [TOWER])
     assert found["score"] == score
+
+
+async def test_least_supported_sentence_of_a_long_answer_counts() -> None:
+    class Doubting(ScriptedChecker):
+        def check(self, statement: str, passages: Any) -> Any:
+            return replace(super().check(statement, passages), supported=0.9 if "Varn" in statement else 0.1)
+
+    long = "The tower stands in Varn, as everyone who has been there knows. It was built by a king of old."
+    found = await assess(Doubting(), "Where does the tower stand?", long, [], [TOWER])
+    assert (found["score"], found.get("weak")) == (0.1, True)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "is_weak"),
+    [
+        ("Where does the tower stand?", "Varn", False),
+        ("Does the tower stand in Isk or Varn?", "Varn", True),
+        ("Which player won more titles, Varn or Holt?", "Varn", True),
+        ("Is it for Varn?", "Varn", False),
+        ("Does the tower stand in Varn?", "yes", True),
+    ],
+)
+async def test_what_the_checker_reads_by_chance_is_weak(question: str, answer: str, is_weak: bool) -> None:
+    class Agreeing(ScriptedChecker):
+        def read(self, question: str, passages: Any) -> Any:
+            return replace(super().read(question, passages), yes=0.98 if answer == "yes" else 0.0, no=0.0)
+
+    support = await assess(Agreeing(), question, answer, [cite_sentence(TOWER, 0)], [TOWER])
+    assert support.get("weak", False) == is_weak
+    assert "also" not in support
 
 
 async def test_check_does_not_change_the_seeds_of_a_run() -> None:

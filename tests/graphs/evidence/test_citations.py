@@ -87,6 +87,13 @@ def test_find_quote_ignores_shapes_of_marks(quote: str, found: str | None) -> No
     assert (MARKED[slice(*span)] if span else None) == found
 
 
+@pytest.mark.parametrize("quote", ["Apply with the form today", "the [form](https://x.org/f7) today", "form"])
+def test_find_quote_ignores_addresses_of_links(quote: str) -> None:
+    text = "Apply with the [form](https://x.org/f7) today."
+    span = find_quote(quote, text)
+    assert span and "form" in text[slice(*span)]
+
+
 @pytest.mark.parametrize(
     "answer", ["the finest - by far", '"the finest – by far"', "coast", "It's 10 000", "well-known"]
 )
@@ -145,6 +152,38 @@ async def test_verify_quotes_drops_sentence_off_the_question() -> None:
     assert len(asking.warnings) == 1
     found = verified_citations(desk(), "Ada Brask", wrong, [born, BUILT], question=ASKED)
     assert [each["quote"] for each in found] == ["The Old Mill was built by Ada Brask in 1871."]
+
+
+AGED = passage("cheese", "Ostel cheese is aged for three weeks.")
+FERRY = passage("ferry", "Three sailings weekly, from the quay.")
+
+
+@pytest.mark.parametrize(
+    ("quotes", "cited"),
+    [
+        (["Three sailings weekly", "aged for three weeks"], ["aged for three weeks"]),
+        (["Three sailings weekly"], ["Ostel cheese is aged for three weeks."]),
+        ([], ["Ostel cheese is aged for three weeks."]),
+    ],
+)
+async def test_citations_share_a_word_with_the_question(quotes: list[str], cited: list[str]) -> None:
+    given = [Quote(source=UNNAMED, quote=quote) for quote in quotes]
+    asked = "How many weeks is Ostel cheese aged?"
+    found = verified_citations(desk(), "three", given, [FERRY, AGED], question=asked)
+    assert [each["quote"] for each in found] == cited
+
+
+async def test_second_hop_is_cited_by_its_link_to_the_first() -> None:
+    film = replace(passage("film", "The Mill is a film by Ada Brask."), title="The Mill")
+    person = replace(passage("ada", "She is the daughter of Lena Holt."), title="Ada Brask")
+    given = [Quote(source=1, quote="a film by Ada Brask"), Quote(source=2, quote="the daughter of Lena Holt")]
+    asked = "Who is the mother of the director of The Mill?"
+    found = verified_citations(desk(), "Lena Holt", given, [film, person], question=asked)
+    assert [each["passage"] for each in found] == ["film", "ada"]
+
+
+async def test_no_sentence_off_the_question_is_cited() -> None:
+    assert find_support("three", [FERRY], question="How many weeks is Ostel cheese aged?") == []
 
 
 async def test_verify_quotes_drops_unresolved_with_warning() -> None:

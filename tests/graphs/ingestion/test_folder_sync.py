@@ -280,3 +280,29 @@ async def test_copied_or_changed_files_are_other_documents(moved: Path, tmp_path
     line, *copies = report.ingest.warnings
     assert f"sleuth docs delete {NAMES[0]}" in line and "is gone" in line
     assert all("has the same text as" in each for each in copies)
+
+
+async def test_unreadable_file_is_named_once_per_content(folder: Path, settings: Settings) -> None:
+    broken, archive = folder / "broken.pdf", folder / "box.zip"
+    broken.write_text("no PDF")
+    with ZipFile(archive, "w") as packed:
+        packed.writestr("inner.pdf", "no PDF either")
+        packed.writestr("inner.md", TEXTS[0])
+
+    async def named() -> tuple[list[str], tuple[str, ...]]:
+        failures: list[str] = []
+        diff = await compare_folder(folder, settings=settings)
+        failures += diff.failures
+        await apply_diff(diff, settings=settings, on_progress=lambda each: failures.append(each.failure or ""))
+        return sorted({each.partition(": ")[0] for each in failures if each}), diff.unreadable
+
+    assert await named() == ([f"{archive}/inner.pdf", str(broken)], ())
+    for _ in range(2):
+        names, unreadable = await named()
+        assert (names, sorted(unreadable)) == ([], ["box.zip", "broken.pdf"])
+    broken.write_text("another text that is no PDF")
+    assert (await named())[0] == [str(broken)]
+    broken.with_suffix(".md").write_text(TEXTS[1])
+    broken.unlink()
+    assert await named() == ([], ("box.zip",))
+    assert str(folder / "broken.md") in await stored_texts(settings)

@@ -199,7 +199,7 @@ async def test_auto_continues_after_evidence_does_not_support_an_answer(store: S
     [
         (0.9, [("reader", "answered")], []),
         (0.5, [("reader", "answered"), ("plain-rag", "answered")], ["reader/read"]),
-        (0.1, [("reader", "unknown"), ("plain-rag", "unknown"), ("par-rag", "unknown")], None),
+        (0.05, [("reader", "unknown"), ("plain-rag", "unknown"), ("par-rag", "unknown")], None),
     ],
 )
 async def test_auto_asks_no_model_if_the_reader_finds_good_support(

@@ -90,12 +90,12 @@ async def test_result_is_listed_until_the_run_is_resumed(store: Store) -> None:
     [
         ("answered", Support(score=0.3, answerable=0.9, weak=True), True),
         ("answered", Support(score=0.9, answerable=0.9), False),
-        ("answered", None, False),
+        ("answered", None, None),
         ("unknown", Support(score=0.1, answerable=0.9, weak=True), False),
     ],
 )
 async def test_weak_answer_is_listed_as_weak(
-    store: Store, status: Status, support: Support | None, *, expected: bool
+    store: Store, status: Status, support: Support | None, *, expected: bool | None
 ) -> None:
     cost = total_cost({})
     answer = Answer(
@@ -104,6 +104,7 @@ async def test_weak_answer_is_listed_as_weak(
     await store.threads.add(thread("a"))
     await store.threads.set_state("a", "done", at="2026-02-02", result=RunResult.of(answer))
     assert [each.weak for each in await store.threads.list_newest()] == [expected]
+    assert bool(await store.threads.list_newest(RunFilter(weak=True))) == bool(expected)
 
 
 async def test_pages_of_runs_that_changed_in_the_same_moment_are_complete(store: Store) -> None:

@@ -1,6 +1,7 @@
 """A chat as runs of one thread: each message is a turn, also after an interruption."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,10 +14,13 @@ from scenes import Chain, RunsFor, down_once, finish
 
 from sleuth.agents.model import Reply as ModelReply
 from sleuth.agents.model import Request
+from sleuth.graphs.chat.small_talk import is_answered_at_once
 from sleuth.graphs.core.context import Budget
+from sleuth.graphs.persistence.run_filter import RunFilter
 from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
 from sleuth.graphs.runs.pruning import remove_runs
 from sleuth.graphs.runs.service import RunService
+from sleuth.graphs.runs.turns import messages_of
 from sleuth.tools.errors import ModelUnavailable, RunError, UsageError
 
 PAR = {"method": "par-rag"}
@@ -40,7 +44,7 @@ async def test_messages_are_turns_of_one_thread(runs_with: RunsFor, chain: Chain
     hop = await runs.store.threads.get(second.hops[0]["thread"])
     assert (hop.method, hop.part_of, hop.status) == ("par-rag", "talk", "done")
     assert await runs.answer("talk") == second
-    assert (await runs.store.threads.get("talk")).question == "I like Trevandle & Ruske.", "the list names the chat"
+    assert (await runs.store.threads.get("talk")).question == FOLLOW_UP, "the list names the chat"
     moments = await list_checkpoints(runs, "talk")
     assert [moment.node for moment in moments if moment.source == "input"] == [[], []]
     assert json.loads(to_json([moment.to_json() for moment in moments]))
@@ -108,8 +112,6 @@ async def test_turn_stopped_at_any_call_is_resumed(runs_with: RunsFor, chain: Ch
         await finish(runs, "talk")
     with pytest.raises(RunError, match="no answer yet"):
         await runs.answer("talk")
-    with pytest.raises(RunError, match="sleuth resume talk"):
-        await runs.start("Hello?", "chat", thread="talk")
     assert (await finish(runs, "talk")).text == "1868"
     thread = await runs.store.threads.get("talk")
     state = await runs.state(thread)
@@ -166,15 +168,140 @@ async def add_input(runs: RunService, given: str | Command[Any], start: str = ""
     await runs.add_turn(thread, given, start=start, values=thread.options.values, budget=Budget())
 
 
-async def test_input_after_a_failed_turn_starts_a_new_turn(runs_with: RunsFor, chain: Chain) -> None:
-    model = ChatModel(chain, "small talk")
-    runs = runs_with(model)
-    await begin(runs, chain.question)
+NEVER_SENT = "The chat fails before its first checkpoint."
+
+
+async def fail(runs: RunService, model: ChatModel, *, before_the_first_checkpoint: bool = False) -> None:
+    """Let the present turn fail, in its first model call or before it was sent to the graph."""
+    if before_the_first_checkpoint:
+        await runs.store.threads.set_state("talk", "failed", at="", problem=NEVER_SENT)
+        return
     model.answer = down_once(model.answer, 1)
     with pytest.raises(ModelUnavailable):
         await finish(runs, "talk")
-    await add_input(runs, "Never mind, hello!")
+
+
+@pytest.mark.parametrize("is_early", [False, True])
+async def test_message_without_an_answer_stays_in_the_chat(runs_with: RunsFor, chain: Chain, is_early: bool) -> None:
+    model = ChatModel(chain, "question", "follow-up")
+    runs = runs_with(model)
+    await begin(runs, chain.question)
+    await finish(runs, "talk")
+    await runs.start("Who built the ferry?", "chat", thread="talk")
+    await fail(runs, model, before_the_first_checkpoint=is_early)
+    thread = await runs.store.threads.get("talk")
+    shown = messages_of(thread, await runs.state(thread))[-1]
+    assert shown.text == "Who built the ferry?"
+    assert shown.additional_kwargs == {"state": "failed", "problem": thread.problem}
+    assert thread.problem
+
+    await runs.start(FOLLOW_UP, "chat", thread="talk")
+    assert (await finish(runs, "talk")).text == "1868"
+    problem = NEVER_SENT if is_early else "It is down: start it."
+    says = f"This message was not answered. {problem}"
+    assert await said(runs) == [chain.question, "1868", "Who built the ferry?", says, FOLLOW_UP, "1868"]
+    rewriting = next(each for each in reversed(model.requests) if each.prompt == "rewriter/rewrite")
+    assert all("not answered" not in turn["text"] for turn in rewriting.input["turns"])
+
+
+async def test_stopped_turn_is_followed_by_another_message(runs_with: RunsFor, chain: Chain) -> None:
+    model = ChatModel(chain, "question")
+    runs = runs_with(model)
+    await begin(runs, "Who built the ferry?")
+    await runs.mark_stopped("talk")
+    for message in (chain.question, FOLLOW_UP):  # neither is sent before the next one
+        await runs.start(message, "chat", thread="talk")
+    await finish(runs, "talk")
+    stopped = "This message was not answered: it was stopped."
+    assert await said(runs) == ["Who built the ferry?", stopped, chain.question, stopped, FOLLOW_UP, "1868"]
+
+
+async def test_earlier_citations_stay_in_the_chat(runs_with: RunsFor, chain: Chain) -> None:
+    runs = runs_with(ChatModel(chain, "question", "follow-up"))
+    first = await runs.start(chain.question, "par-rag", values={})
+    answer = await finish(runs, first)
+    await runs.start(FOLLOW_UP, "chat", values=PAR, thread="talk", after=answer)
+    await finish(runs, "talk")
+    await runs.start("Thanks!", "chat", thread="talk")
+    await finish(runs, "talk")
+    thread = await runs.store.threads.get("talk")
+    replies = [each for each in messages_of(thread, await runs.state(thread)) if each.type == "ai"]
+    assert [each.additional_kwargs["citations"] for each in replies] == [answer.citations] * 2 + [[]]
+    assert [each.additional_kwargs["method"] for each in replies] == ["par-rag", "par-rag", ""]
+
+
+# Small talk
+
+
+@pytest.mark.parametrize("message", ["Thanks!", "/help", "How about the weather"])
+async def test_small_talk_changes_neither_the_state_nor_the_question(
+    runs_with: RunsFor, chain: Chain, message: str
+) -> None:
+    unknown = replace(chain, answer="", hops=[replace(hop, answer="") for hop in chain.hops])
+    runs = runs_with(ChatModel(unknown, "question", "small talk"))
+    await begin(runs, chain.question)
+    assert (await finish(runs, "talk")).status == "unknown"
+    before = await runs.store.threads.get("talk")
+    await runs.start(message, "chat", thread="talk")
+    reply = await finish(runs, "talk")
+    assert (reply.status, reply.citations) == ("answered", [])
+    after = await runs.store.threads.get("talk")
+    listed = ("outcome", "state", "problem", "question", "answer", "verdict", "calls", "seconds")
+    assert [getattr(after, name) for name in listed] == [getattr(before, name) for name in listed]
+    listed_runs = await runs.store.threads.list_newest(RunFilter(outcomes=("unknown",), with_subruns=False))
+    assert [each.id for each in listed_runs] == ["talk"]
+
+
+@pytest.mark.parametrize("message", ["Hello!", "/help", "How about the weather"])
+async def test_chat_of_small_talk_is_no_run(runs_with: RunsFor, chain: Chain, message: str) -> None:
+    runs = runs_with(ChatModel(chain, *([] if is_answered_at_once(message) else ["small talk"]), "question"))
+    runs_listed = RunFilter(with_empty=False, with_subruns=False)
+    await begin(runs, message)
+    await finish(runs, "talk")
+    assert await runs.store.threads.list_newest(runs_listed) == []
+    assert (await runs.store.threads.get("talk")).outcome == "done"
+    await runs.start(chain.question, "chat", thread="talk")
+    [queued] = await runs.store.threads.list_newest(runs_listed)
+    assert (queued.question, queued.state) == (chain.question, "queued")
+    await finish(runs, "talk")
+    [listed] = await runs.store.threads.list_newest(runs_listed)
+    assert (listed.question, listed.outcome) == (chain.question, "answered")
+
+
+async def test_small_talk_after_a_failed_turn_keeps_it_to_be_resumed(runs_with: RunsFor, chain: Chain) -> None:
+    model = ChatModel(chain, "question")
+    runs = runs_with(model)
+    await begin(runs, chain.question)
+    await fail(runs, model)
+    await runs.start("Hello?", "chat", thread="talk")
     assert (await finish(runs, "talk")).text == "Hello! What would you like to know?"
+    thread = await runs.store.threads.get("talk")
+    assert (thread.state, thread.problem) == ("failed", "It is down: start it.")
+    assert (await finish(runs, "talk")).text == "1868"
+    assert (await runs.store.threads.get("talk")).outcome == "answered"
+
+
+async def test_small_talk_while_the_chat_waits_leaves_it_waiting(runs_with: RunsFor, chain: Chain) -> None:
+    runs = runs_with(ChatModel(chain, "ambiguous"))
+    await begin(runs, "How old is it?")
+    back = await finish(runs, "talk")
+    await runs.start("/help", "chat", thread="talk")
+    assert (await finish(runs, "talk")).asks == back.asks
+    assert (await said(runs))[-1].startswith("/help")
+    assert (await runs.store.threads.get("talk")).state == "waiting"
+    await runs.start("the yard", "chat", thread="talk")
+    assert (await finish(runs, "talk")).text == "1868"
+
+
+async def test_method_command_changes_the_method_of_the_next_questions(runs_with: RunsFor, chain: Chain) -> None:
+    runs = runs_with(ChatModel(chain, "question"))
+    await runs.start("/method par-rag", "chat", thread="talk")
+    await finish(runs, "talk")
+    with pytest.raises(UsageError, match="Did you mean par-rag"):
+        await runs.start("/method par-rg", "chat", thread="talk")
+    await runs.start(chain.question, "chat", thread="talk")
+    answer = await finish(runs, "talk")
+    assert answer.hops and answer.hops[0]["method"] == "par-rag"
 
 
 async def test_reply_is_given_to_an_interrupt_also_of_an_older_branch(runs_with: RunsFor, chain: Chain) -> None:

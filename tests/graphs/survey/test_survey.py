@@ -224,3 +224,22 @@ def test_texts_and_verdicts_are_counted_by_value() -> None:
     ]
     assert figures_of(city, rows) == ["city: stated in 3, not stated in 0", "city: Kassel 2, Leeds 1"]
     assert figures_of(green, rows) == ["green: stated in 2, not stated in 1", "green: yes 1, no 1"]
+
+
+@pytest.mark.parametrize(
+    ("values", "sums"),
+    [
+        (("12 kg", "3 EUR"), ["sum of 1 in kg 12", "sum of 1 in EUR 3"]),
+        (("$5", "USD 7", "€ 3", "4 euros"), ["sum of 2 in USD 12", "sum of 2 in EUR 7"]),
+        (("1.2 million EUR", "EUR 300"), ["sum 1,200,300"]),
+        (("12 employees", "1 employee in Leeds"), ["sum 13"]),
+        (("25", "5 %"), ["sum of 1 in no unit 25", "sum of 1 in % 5"]),
+        (("90 km per hour", "10 km"), ["sum of 1 in km per hour 90", "sum of 1 in km 10"]),
+        (("3", "4 of them"), ["sum 7"]),
+        (("-5 °C", "CHF 8.50"), ["sum of 1 in °c -5", "sum of 1 in CHF 8.5"]),
+    ],
+)
+def test_numbers_of_different_units_are_not_added(values: tuple[str, ...], sums: list[str]) -> None:
+    column = Column(name="x", question="How much?", kind="number")
+    rows = [{"x": Cell(value=value, citations=[])} for value in values]
+    assert [line.partition(", ")[0] for line in figures_of(column, rows)[1:]] == [f"x: {each}" for each in sums]

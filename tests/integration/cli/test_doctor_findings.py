@@ -85,7 +85,7 @@ async def test_doctor_reports_an_invalid_database(tmp_path: Path) -> None:
 async def test_doctor_shows_the_model_of_the_server(tmp_path: Path, vllm_url: str) -> None:
     found = await findings(tmp_path, model_url=vllm_url)
     assert found["model server"].ok
-    assert "smollm2-135m-instruct (8192 tokens)" in found["model server"].detail
+    assert "tiny-base (8192 tokens)" in found["model server"].detail
     absent = await findings(tmp_path, model_url=vllm_url, model="absent")
     assert not absent["model server"].ok
     assert "absent" in absent["model server"].detail

@@ -47,10 +47,15 @@ def converse(environment: dict[str, str]) -> str:
     terminal.expect_exact("classify")
     terminal.interrupt()
     terminal.expect_exact("Stopped. Press Enter to resume it.")
-    terminal.sendline("Another question?")
-    terminal.expect_exact("Press Enter to resume it.")
     terminal.sendline("")
     terminal.expect_exact("“The Kelp Fair")
+    terminal.expect_exact("> ")
+    terminal.sendline("Where is it held?")
+    terminal.expect_exact("classify")
+    terminal.interrupt()
+    terminal.expect_exact("Stopped. Press Enter to resume it.")
+    terminal.sendline("Thanks!")
+    terminal.expect_exact("You are welcome!")
     terminal.expect_exact("> ")
     terminal.sendline("And when?")
     terminal.expect_exact("refine")
@@ -122,3 +127,24 @@ async def test_chat_continues_across_commands(tmp_path: Path) -> None:
     assert [moment["source"] for moment in history.json()].count("input") == 3, "a reply goes on with its turn"
     assert "refine" in drawn.out
     assert (other.status, "used already" in other.err or "model" in other.err) != (0, False)
+
+
+@pytest.mark.nightly
+async def test_chat_without_a_model_server_uses_reader(tmp_path: Path) -> None:
+    env = {**await archive(tmp_path), "SLEUTH_MODEL_URL": "http://127.0.0.1:9/v1"}
+
+    async def said(message: str, *more: str) -> Any:
+        done = await sleuth("ask", message, *more, "--json", **env)
+        assert done.status == 0, done.err
+        return done.json()
+
+    assert (await said("Hello!"))["text"] == GREETING
+    assert (await said("Hello!", *CHAT))["text"] == GREETING
+    assert (await sleuth("runs", "list", "--json", **env)).json() == []
+    assert (await said(QUESTION, *CHAT))["text"] == "Edric Gannow"
+    born = await said("And where was he born?", *CHAT)
+    assert (born["question"], born["text"]) == ("Where was Edric Gannow born?", "Brindlecote")
+    assert born["cost"]["calls"] == 0
+    assert (await said("Thank you!", *CHAT))["text"].startswith("You are welcome!")
+    [run] = [run for run in (await sleuth("runs", "list", "--json", **env)).json() if not run["part_of"]]
+    assert (run["question"], run["outcome"], run["answer"]) == (QUESTION, "answered", "Brindlecote")

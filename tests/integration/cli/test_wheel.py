@@ -116,7 +116,7 @@ def test_wheel_contains_the_adapter(installed: Installed) -> None:
     script = "import pathlib\nfrom sleuth.studio.model_server.adapter import fingerprint, resolve_adapter\n"
     script += "print(fingerprint(pathlib.Path(resolve_adapter(None))))"
     done = installed.run("python", "-c", script)
-    assert done.stdout.strip() == fingerprint(ROOT / "studio" / "model_server" / "sleuth-small"), done.stderr
+    assert done.stdout.strip() == fingerprint(ROOT / "studio" / "model_server" / "tiny"), done.stderr
 
 
 @pytest.mark.nightly

@@ -36,6 +36,8 @@ from sleuth.agents.llm.client import ESTIMATED, LLMClient
 from sleuth.agents.llm.completions import STREAMED
 from sleuth.agents.model import Sampling
 from sleuth.agents.model_calls.output_parsing import parse
+from sleuth.graphs.ingestion.pipeline import ingest
+from sleuth.studio.client.sleuth import open_sleuth
 from sleuth.tools.errors import ContextTooLong, ModelError, ModelTimeout, ModelUnavailable, UnknownName, UsageError
 from sleuth.tools.http import MAX_REPLY_BYTES, RETRIES
 from sleuth.tools.settings import Settings
@@ -55,10 +57,10 @@ async def test_call_sends_the_request_and_returns_the_reply(tmp_path: Path) -> N
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "Where is Varn?"},
     ]
-    assert (body["model"], body["max_tokens"], body["seed"], body["temperature"]) == ("tiny", 9, 5, 0.5)
+    assert (body["model"], body["max_tokens"], body["seed"], body["temperature"]) == ("plain", 9, 5, 0.5)
     assert body["response_format"]["json_schema"]["schema"] == SCHEMA
     assert (headers["x-sleuth-call"], headers["authorization"]) == ("call-1", "Bearer secret")
-    assert (reply["text"], reply["finish"], reply["model"]) == ("In the <b>east</b>.", "length", "tiny")
+    assert (reply["text"], reply["finish"], reply["model"]) == ("In the <b>east</b>.", "length", "plain")
     assert reply["usage"] == {"prompt_tokens": 7, "cached_tokens": 4, "completion_tokens": 3}
     assert (reply["logprobs"], reply["warnings"]) == (None, [])
 
@@ -130,7 +132,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "400": (status(400, "temperature must be positive"), ModelError, "status 400: .*temperature must be positive"),
     "embedding": (status(400, ALIEN), ModelError, NO_ADAPTER),
     "401": (status(401), ModelError, "refuses the key .*SLEUTH_MODEL_KEY"),
-    "404": (status(404, "The model does not exist"), UnknownName, "no model 'tiny'.* The server has: tiny"),
+    "404": (status(404, "The model does not exist"), UnknownName, "no model 'plain'.* The server has: plain"),
     "long stream": (Spoken([{"error": {"message": VLLM, "code": 400}}]), ContextTooLong, "too long"),
 }
 
@@ -224,7 +226,7 @@ async def test_each_role_has_its_model_and_the_smallest_context_counts(tmp_path:
 
 
 @pytest.mark.parametrize(
-    "record", [None, "{", '{"URL tiny": {"schema": true, "choice": true}}'], ids=["none", "broken", "older"]
+    "record", [None, "{", '{"URL plain": {"schema": true, "choice": true}}'], ids=["none", "broken", "older"]
 )
 async def test_server_without_a_usable_record_is_probed_once(record: str | None, tmp_path: Path) -> None:
     server = ModelServer()
@@ -440,3 +442,22 @@ async def test_key_that_a_server_quotes_is_in_no_message(tmp_path: Path) -> None
         with pytest.raises(ModelError, match=r"The key \*\*\* has no credit") as raised:
             await model.call(request())
     assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize("answers", ["refuses", "is silent"])
+async def test_documents_are_searched_without_a_model_server(tmp_path: Path, answers: str) -> None:
+    async def ignore(_reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        await asyncio.Event().wait()
+
+    server = await asyncio.start_server(ignore, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    if answers == "refuses":
+        server.close()
+    settings = Settings(home=tmp_path / "home", embedder="none", timeout=1, model_url=url)
+    (tmp_path / "bell.txt").write_text("The harbour bell was cast in 1871.")
+    await ingest([tmp_path / "bell.txt"], settings=settings)
+    async with open_sleuth(settings) as sleuth:
+        (hit,) = await sleuth.search("harbour bell")
+        assert hit.passage.text == "The harbour bell was cast in 1871."
+        assert sleuth.model_problem
+    server.close()

@@ -10,8 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sleuth.graphs.ingestion.pipeline import ingest
+from sleuth.tools.collection import Collection
+from sleuth.tools.search import Mode, Query
 from sleuth.tools.search.vectors.embedder import LocalEmbedder
+from sleuth.tools.settings import Settings
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 TEXTS = ["", "Who rules?", "A stone bridge over the RIVER. " * 60, "水の都", *(f"text {n} " * n for n in range(1, 40))]
 
 QUERY = """
@@ -50,3 +55,17 @@ def test_model_with_a_prompt_runs_on_torch(folder: Path) -> None:
     prompts = {"prompts": {"task": "Say where the nearest exit is: "}, "default_prompt_name": "task"}
     config.write_text(json.dumps(json.loads(config.read_text()) | prompts))
     assert (LocalEmbedder(str(folder)).embed_query("x") * plain).sum() < 0.99
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("mode", ["hybrid", "graph"])
+async def test_query_without_a_known_word_finds_similar_passages_or_none(tmp_path: Path, mode: Mode) -> None:
+    for file in (EXAMPLES / "corpus").glob("[a-cq]*.md"):
+        shutil.copy(file, tmp_path)
+    settings = Settings(home=tmp_path / "home")
+    await ingest([tmp_path], settings=settings)
+    async with await Collection.open(settings) as collection:
+        for text in ("xqvbn zzkrt", "wug blicket dax", "pizza recipe dough", "日本の首都は", "hello"):
+            assert await collection.search(Query(text=text, mode=mode)) == [], text
+        hits = await collection.search(Query(text="cheesemaking", mode=mode, k=1))
+        assert [hit.passage.title for hit in hits] == ["Quarve Blue"]

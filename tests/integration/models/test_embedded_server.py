@@ -60,7 +60,7 @@ async def test_serve_kill_recover_stop(model_home: Path, options: ServeOptions) 
         assert first.state == "running"
         async with httpx.AsyncClient(trust_env=False) as client:
             listed = (await client.get(f"{first.url}/models")).json()["data"]
-        assert [(model["id"], model["max_model_len"]) for model in listed] == [("smollm2-135m-instruct", 8192)]
+        assert [(model["id"], model["max_model_len"]) for model in listed] == [("tiny-base", 8192)]
 
         os.kill(first.pid, signal.SIGKILL)
 
@@ -164,8 +164,8 @@ def test_model_that_cannot_be_downloaded_is_replaced_by_the_installed_one(model_
             check=False,
         )
         assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["model"] == "sleuth-small"
+        assert json.loads(done.stdout)["model"] == "tiny"
         (line,) = (line for line in done.stderr.splitlines() if "No source of" in line)
-        assert line.endswith("use --weights FILE. Serving smollm2-135m-instruct instead.")
+        assert line.endswith("use --weights FILE. Serving tiny instead.")
     finally:
         asyncio.run(server.stop(model_home))

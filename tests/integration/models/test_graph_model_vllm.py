@@ -65,7 +65,7 @@ def merged(base: Path, adapter: Path, folder: Path) -> Path:
 
     AutoTokenizer.from_pretrained(base).save_pretrained(folder)
     model: Any = AutoModelForCausalLM.from_pretrained(base, dtype=torch.bfloat16)
-    merge(model, adapter)
+    merge(model.state_dict(), adapter)
     model.save_pretrained(folder)
     return folder
 

@@ -77,13 +77,13 @@ def counted(tokens: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("server", "text", "tokens", "is_cut"),
     [
-        (ModelServer(supports=LOCAL, models=listing("tiny")), LONG, 1800, False),
-        (ModelServer(supports=LOCAL, models=listing("tiny")), LONG, 514, True),
-        (ModelServer(supports=LOCAL, models=listing("tiny")), LONG, 0, False),
-        (ModelServer(supports=LOCAL, models=listing("tiny")), "Where is Varn?", 1, False),
-        (ModelServer(supports=LOCAL, models=listing("tiny")), LONG.replace(" ", " " * 40), 1800, False),
+        (ModelServer(supports=LOCAL, models=listing("plain")), LONG, 1800, False),
+        (ModelServer(supports=LOCAL, models=listing("plain")), LONG, 514, True),
+        (ModelServer(supports=LOCAL, models=listing("plain")), LONG, 0, False),
+        (ModelServer(supports=LOCAL, models=listing("plain")), "Where is Varn?", 1, False),
+        (ModelServer(supports=LOCAL, models=listing("plain")), LONG.replace(" ", " " * 40), 1800, False),
         (ollama(window=2000), LONG, 2000, True),
-        (ModelServer(models=listing("tiny")), LONG, 514, False),
+        (ModelServer(models=listing("plain")), LONG, 514, False),
     ],
     ids=["whole", "half of 1,024", "no usage", "short", "white space", "whole window", "exact server"],
 )

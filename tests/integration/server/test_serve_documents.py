@@ -159,3 +159,13 @@ async def test_server_keeps_no_uploads_if_turned_off(serving: Serve, tmp_path: P
         assert missing.status_code == 404
         assert "There is no original 'light.md'. No copy of its file is kept." in missing.json()["error"]["message"]
     assert copies(tmp_path / "home") == []
+
+
+async def test_example_questions_are_of_titles_and_headings(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/v1/examples")).json() == []
+    headed = "# Rules\n\nOf the house.\n\n## Introduction\n\nRead this.\n\n## 2.1 Notice of leave\n\nFour weeks.\n"
+    await upload(client, {"light.md": FILES["light.md"], "rules.md": headed})
+    assert (await client.get("/v1/examples")).json() == [
+        "What is known about The Pellowrig Light?",
+        "What does “Rules” state about “Notice of leave”?",
+    ]

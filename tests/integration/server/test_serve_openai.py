@@ -74,6 +74,32 @@ async def test_completion_has_answer_steps_and_citations(chat: Chat) -> None:
         assert run["answer"]["text"] == "Edric Gannow"
 
 
+@pytest.mark.parametrize(("text", "reply"), [("Thanks!", "You are welcome!"), ("/help", "I am sleuth:")])
+async def test_small_talk_is_no_run(chat: Chat, oracle: Oracle, text: str, reply: str) -> None:
+    async with chat() as (client, http):
+        asked: list[ChatCompletionMessageParam] = [*FOLLOWED, {"role": "user", "content": text}]
+        made = await client.chat.completions.create(model="auto", messages=asked)
+        assert (made.choices[0].message.content or "").startswith(reply)
+        stream = await client.chat.completions.create(model="auto", messages=asked, stream=True)
+        words = [chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices]
+        assert "".join(words).startswith(reply)
+        assert (await client.responses.create(model="auto", input=text)).output_text.startswith(reply)
+        assert ((await http.get("/v1/runs")).json(), oracle.requests) == ([], [])
+
+
+async def test_follow_up_for_reader_is_rewritten_without_a_model(chat: Chat, oracle: Oracle) -> None:
+    async with chat() as (client, _):
+        asked: list[ChatCompletionMessageParam] = [
+            {"role": "user", "content": QUESTION},
+            {"role": "assistant", "content": "Edric Gannow [1]"},
+            {"role": "user", "content": "And where was he born?"},
+        ]
+        made: Any = await client.chat.completions.create(model="reader", messages=asked)
+        assert made.metadata["question"] == "Where was Edric Gannow born?"
+        assert made.choices[0].message.content.startswith("Brindlecote")
+        assert oracle.requests == []
+
+
 async def test_completion_stream_has_the_same_content(chat: Chat) -> None:
     async with chat() as (client, _):
         whole = (await client.chat.completions.create(model="plain-rag", messages=ASKED)).choices[0]

@@ -2,11 +2,12 @@
 
 import sqlite3
 from collections.abc import Iterable
-from contextlib import closing
+from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
 
 import httpx
 import pytest
+from asgi_server import serving as serving_on_a_port
 from asgi_server import started
 from cli_process import sleuth
 from postgres_fixture import BOTH_STORES
@@ -19,12 +20,17 @@ from serve_scene import (
     begin,
     begin_held,
     client_of,
+    opening,
     steps_in,
     told,
     upload,
 )
 from sqlalchemy import MetaData, select
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
+from sleuth.agents.model import NamedModel
 from sleuth.graphs.persistence.threads import Origin
 from sleuth.studio.server.app import create_app
 from sleuth.studio.server.state import ServerState, server_state_of
@@ -280,3 +286,43 @@ async def test_deleted_chat_leaves_no_row(serving: Serve, path: str) -> None:
         assert (await second.delete(f"{path}/talk")).status_code == 204
         assert rows_containing(server, "confidential") == before
         assert (await first.get("/v1/runs")).json() == []
+
+
+async def test_run_has_the_title_that_a_person_gives_it(client: httpx.AsyncClient) -> None:
+    await upload(client)
+    thread = await begin(client)
+    for title in ("The light", ""):
+        named = await client.put(f"/v1/runs/{thread}/title", json={"title": title})
+        assert named.status_code == 204
+        assert [row["title"] for row in (await client.get("/v1/runs")).json()] == [title]
+
+
+async def test_run_uses_the_model_that_it_names_also_after_a_follow_up(tmp_path: Path, oracle: Oracle) -> None:
+    opened: list[str | None] = []
+
+    def open_model(settings: Settings) -> AbstractAsyncContextManager[NamedModel]:
+        opened.append(settings.model)
+        return opening(oracle)(settings)
+
+    app = create_app(Settings(home=tmp_path, embedder="none"), open_model=open_model)
+    async with started(app), client_of(app) as client:
+        await upload(client)
+        form = {"question": QUESTION, "method": "plain-rag", "model": "larger"}
+        first = (await client.post("/v1/runs", json=form)).json()["thread"]
+        await told(client, first)
+        assert opened[-1] == "larger"
+        after = {"question": "And when?", "method": "plain-rag", "after": first, "model": "larger"}
+        chat = (await client.post("/v1/runs", json=after)).json()["thread"]
+        options = (await client.get(f"/v1/runs/{chat}")).json()["thread"]["options"]
+        assert (options["after"], options["model"]) == (first, "larger")
+        await told(client, chat)
+        assert opened.count("larger") == 1
+
+
+async def test_models_of_the_server_are_offered(client: httpx.AsyncClient, tmp_path: Path) -> None:
+    assert (await client.get("/v1/offered-models")).json() == [], "no model server answers"
+    models = Starlette(routes=[Route("/v1/models", lambda _: JSONResponse({"data": [{"id": "a"}, {"id": "b"}]}))])
+    async with serving_on_a_port(models) as url:
+        app = create_app(Settings(home=tmp_path, embedder="none", model_url=f"{url}/v1"))
+        async with started(app), client_of(app) as other:
+            assert (await other.get("/v1/offered-models")).json() == ["a", "b"]

@@ -85,9 +85,17 @@ BODIES: dict[str, Any] = {
     "POST /langgraph/runs/wait": RUN,
     "POST /langgraph/threads/{thread}/commands": {"id": 1, "method": "run.start", "params": RUN},
     "POST /langgraph/threads/{thread}/stream/events": {"channels": ["values"], "namespaces": [[]], "since": 1},
-    "POST /v1/runs": {"question": QUESTION, "method": "plain-rag", **OPTIONS, "where": "tag=a", "after": "run-1"},
+    "POST /v1/runs": {
+        "question": QUESTION,
+        "method": "plain-rag",
+        **OPTIONS,
+        "where": "tag=a",
+        "model": "oracle",
+        "after": "run-1",
+    },
     "POST /v1/runs/{thread}/resume": {"budget": OPTIONS["budget"], "update": False, "reply": {"decisions": ["x"]}},
     "POST /v1/runs/{thread}/fork": {"at": PLACE, "state": {"notes": {}}, "method": "auto", "name": "fork-1"},
+    "PUT /v1/runs/{thread}/title": {"title": "The light"},
     "PUT /v1/runs/{thread}/feedback": {"rating": "up", "comment": "Good."},
     "POST /v1/chat/completions": {"model": "plain-rag", "messages": TALK, "sleuth": OPTIONS, "stream_options": {}},
     "POST /v1/responses": {

@@ -17,6 +17,7 @@ from sleuth.studio.server import ingestion as ingests
 from sleuth.tools.errors import EmbedderChanged, ModelUnavailable
 from sleuth.tools.search.vectors.embedder import Vectors
 from sleuth.tools.settings import Settings
+from sleuth.tools.storage.locks import HomeLock, LockMode
 
 
 class Away(HashingEmbedder):
@@ -99,6 +100,39 @@ async def test_waiting_upload_does_not_delay_other_owners(serving: Serve) -> Non
         await complaint(client, await send(client, {"notes.txt": "What anna says."}))
         client.headers.update(BEN)
         assert (await ended(client, await send(client, {"notes.txt": "What ben says."})))["status"] == "done"
+
+
+@pytest.mark.parametrize("mode", ["shared", "exclusive"])
+async def test_upload_that_waits_names_the_other_process(serving: Serve, settings: Settings, mode: LockMode) -> None:
+    async with serving(embedder=HashingEmbedder()) as client:
+        await upload(client, {"notes.txt": "The first notes."})
+        async with HomeLock(settings.home, "sleuth backup").hold(mode):
+            ingest = await send(client, {"more.txt": "More notes."})
+            waiting = await complaint(client, ingest)
+            assert waiting["status"] == "waiting"
+            assert "in use by `sleuth backup`" in waiting["failed"][0]["problem"]
+            if mode == "shared":  # those who search are not in the way of each other
+                for _ in range(5):
+                    hits = await client.get("/v1/search", params={"q": "first notes"})
+                    assert [hit["text"] for hit in hits.json()] == ["The first notes."]
+        last = await ended(client, ingest)
+        assert (last["status"], last["read"], last["failed"]) == ("done", 1, [])
+
+
+@pytest.mark.nightly
+async def test_same_bytes_sent_simultaneously_under_two_names_are_usable(serving: Serve) -> None:
+    async with serving(keys=KEYS, embedder=HashingEmbedder()) as client:
+        client.headers.update(ANNA)
+        text = "The harbour bell was cast in 1871."
+        sent = [{"one.txt": text}, {"two.txt": text}, {"one.txt": text, "three.txt": text}]
+        for ingest in await asyncio.gather(*(send(client, files) for files in sent)):
+            assert (await ended(client, ingest))["status"] == "done"
+        names = [each["id"] for each in (await client.get("/v1/documents")).json()]
+        assert names
+        for name in names:
+            assert await text_of(client, name) == text
+        hits = (await client.get("/v1/search", params={"q": "harbour bell"})).json()
+        assert [hit["text"] for hit in hits] == [text]
 
 
 async def test_permanent_error_ends_an_upload(serving: Serve, settings: Settings) -> None:

@@ -19,9 +19,11 @@ from page_use import (
     drop_documents,
     expect_status,
     faults,
+    open_form,
     open_methods,
     open_tab,
     picture,
+    source,
 )
 from playwright.async_api import Page, Route, expect
 
@@ -32,9 +34,9 @@ async def test_documents_are_uploaded_found_opened_and_deleted(page: Page, site:
     await drop_documents(page, await site())
     await page.reload()
     await expect(page.get_by_text("3 files: 3 added.")).to_be_visible()
-    await page.get_by_label("Find by title").fill("nobody")
+    await page.get_by_role("searchbox", name="Search").fill("nobody")
     await expect(page.get_by_text("No document matches.")).to_be_visible()
-    await page.get_by_label("Find by title").fill("oake")
+    await page.get_by_role("searchbox", name="Search").fill("oake")
     await expect(page.locator("tbody tr")).to_have_count(1)
     await page.get_by_role("button", name="Bastian Oake", exact=True).click()
     await expect(page.get_by_role("dialog")).to_contain_text("could not remember learning to swim")
@@ -43,7 +45,7 @@ async def test_documents_are_uploaded_found_opened_and_deleted(page: Page, site:
     await page.get_by_role("button", name="Delete Bastian Oake").click()
     await page.get_by_role("alertdialog").get_by_role("button", name="Delete").click()
     await expect(page.get_by_role("button", name="Delete Bastian Oake")).to_have_count(0)
-    await page.get_by_label("Find by title").fill("")
+    await page.get_by_role("searchbox", name="Search").fill("")
     await expect(page.locator("tbody tr")).to_have_count(2)
     await page.get_by_label("Select all documents").check()
     await page.get_by_role("button", name="Delete", exact=True).click()
@@ -98,10 +100,10 @@ async def test_answer_footnotes_open_the_quoted_passage(page: Page, site: Site, 
     await picture(page, "answer")
     await page.get_by_role("button", name="More", exact=True).first.click()
     async with page.expect_download():
-        await page.get_by_role("menuitem", name="Save as Markdown", exact=True).first.click()
+        await page.get_by_role("button", name="Save as Markdown", exact=True).first.click()
     await answer.get_by_role("button", name=re.compile("Footnote .*: Sennick Harbour")).click()
-    await expect(page.get_by_role("dialog").locator("mark")).to_be_in_viewport()
-    await expect(page.get_by_role("dialog").locator("mark")).to_contain_text(QUOTE)
+    await expect(source(page).locator("mark")).to_be_in_viewport()
+    await expect(source(page).locator("mark")).to_contain_text(QUOTE)
     await picture(page, "citation")
 
 
@@ -114,12 +116,12 @@ async def test_address_of_an_annotation_opens_its_source(page: Page, site: Site)
     [message] = [each for each in reply["output"] if each["type"] == "message"]
     address = message["content"][0]["annotations"][-1]["url"]
     await page.goto(address)
-    await expect(page.get_by_role("dialog").locator("mark")).to_contain_text(QUOTE)
+    await expect(source(page).locator("mark")).to_contain_text(QUOTE)
     await page.keyboard.press("Escape")
     await page.goto(re.sub(r"citation=.*", "citation=9", address))
     await expect(page.get_by_text("The link names source 9, which this answer does not have")).to_be_visible()
     await expect(page.get_by_role("region", name="Answer")).to_contain_text("Kelp Fair")
-    await expect(page.get_by_role("dialog")).to_have_count(0)
+    await expect(source(page)).to_have_count(0)
 
 
 async def nodes_in(page: Page) -> list[str]:
@@ -148,6 +150,7 @@ async def test_run_is_stopped_resumed_and_followed_across_a_reload(page: Page, s
     await expect(steps).to_contain_text("Draft: Bastian Oake")
     teller.gates["reviewer/review"].set()
     await expect(page.get_by_role("region", name="Answer")).to_contain_text("Kelp Fair")
+    await open_tab(page, "How this was found")
     visited = await nodes_in(page)
     assert visited[: len(before)] == before == ["plan", "retrieve_coarse", "draft", "retrieve_fine", "review"]
     assert visited[-2:] == ["answer", "check_evidence"]
@@ -186,6 +189,7 @@ async def test_broken_stream_continues_from_the_last_event(page: Page, site: Sit
     async with httpx.AsyncClient(base_url=url) as client:
         history = (await client.get(f"/v1/runs/{thread}/history")).json()
     visited = [node for moment in reversed(history) for node in moment["node"]]
+    await open_tab(page, "How this was found")
     await expect(page.locator(".steps li")).to_have_count(len(visited))
     assert await nodes_in(page) == visited
     assert after[:2] == [None, "3"]
@@ -214,25 +218,22 @@ async def test_plan_is_changed_in_a_fork_and_branches_are_compared(page: Page, s
 
     await details.get_by_role("button", name="Change the state and fork").click()
     form = page.get_by_role("form", name="Fork")
-    for name in ("question", "planned"):
-        await form.get_by_label(f"plan 2 {name}", exact=True).fill("In which town was #1 born?")
-    await form.get_by_role("button", name="Add to plan", exact=True).click()
-    for name in ("question", "planned"):
-        await form.get_by_label(f"plan 3 {name}", exact=True).fill("Which fair is held in #2?")
-    await form.get_by_label("plan 3 needs 1", exact=True).fill("2")
+    await form.get_by_label("Step 2", exact=True).fill("In which town was #1 born?")
+    await form.get_by_role("button", name="Add a step", exact=True).click()
+    await form.get_by_label("Step 3", exact=True).fill("Which fair is held in #2?")
     await picture(page, "fork")
     await form.get_by_role("button", name="Fork and run").click()
     await expect_status(page, "answered")
     assert page.url != original
-    await open_tab(page, "Answer")
     await expect(page.get_by_role("region", name="Answer")).to_contain_text("Kelp Fair")
 
     await open_tab(page, "Compare")
     first, second = (page.get_by_role("region", name=f"{which} branch") for which in ("First", "Second"))
     await expect(first.locator(".answer-text")).not_to_contain_text("Kelp Fair")
     await expect(second.locator(".answer-text")).to_contain_text("Kelp Fair")
-    await expect(first).not_to_contain_text("Draft for step 1")
-    await expect(second).to_contain_text("Changed by hand")
+    steps = page.get_by_role("region", name="Steps")
+    await expect(steps).to_contain_text("steps alike")
+    await expect(steps.get_by_role("listitem").first).to_contain_text("Changed by hand")
     await picture(page, "compare")
     await page.goto(original)
     await expect_status(page, "unknown")
@@ -246,10 +247,10 @@ async def test_fork_into_another_method_is_a_separate_run(page: Page, site: Site
     await page.get_by_role("button", name="Change the state and fork").click()
     await page.get_by_label("Continue with").select_option("plain-rag")
     await page.get_by_role("button", name="Fork and run").click()
-    await expect(page.get_by_text("Forked from")).to_be_visible()
+    await expect(page.get_by_role("region", name="Answer")).to_contain_text("Kelp Fair")
     assert page.url != first
-    await expect_status(page, "answered")
     await open_tab(page, "Compare")
+    await expect(page.get_by_text("Forked from")).to_be_visible()
     await expect(page.get_by_role("region", name="Second branch")).to_contain_text("Kelp Fair")
 
 
@@ -278,6 +279,7 @@ async def test_long_answer_has_footnotes_after_each_sentence(page: Page, site: S
     await expect(text).to_have_text(
         re.compile(r"Bastian Oake\.1 .+Sennick Harbour\.2 .+Kelp Fair\.3 The answer is Kelp Fair\.123$")
     )
+    await open_tab(page, "How this was found")
     await expect(page.locator(".notes li", has_text=QUESTION)).to_have_count(1)
 
 
@@ -309,7 +311,7 @@ async def test_server_with_keys_shows_the_key_dialog(page: Page, site: Site) -> 
     await dialog.get_by_label("Key").fill("apple-secret")
     await dialog.get_by_role("button").click()
     await expect(dialog).to_have_count(0)
-    await expect(page.get_by_text("No documents yet")).to_be_visible()
+    await expect(page.get_by_role("region", name="Add documents")).to_be_visible()
 
 
 @pytest.mark.nightly
@@ -320,16 +322,17 @@ async def test_axe_finds_no_violation(page: Page, site: Site, axe: str, scheme: 
     found = {"documents": await faults(page, axe)}
     await ask(page, "ras")
     await expect_status(page, "answered")
-    for tab in ("Answer", "Explore", "Compare"):
+    found["answer"] = await faults(page, axe)
+    for tab in ("How this was found", "Explore", "Compare"):
         await open_tab(page, tab)
         await page.wait_for_load_state("networkidle")
         found[tab] = await faults(page, axe)
     await open_tab(page, "Answer")
     await page.get_by_role("button", name=re.compile("Footnote")).first.click()
-    await expect(page.get_by_role("dialog").locator("mark")).to_be_visible()
+    await expect(source(page).locator("mark")).to_be_visible()
     found["citation"] = await faults(page, axe)
     await page.keyboard.press("Escape")
-    await page.get_by_role("link", name="Ask", exact=True).click()
+    await open_form(page)
     await open_methods(page)
     found["ask"] = await faults(page, axe)
     assert {place: bad for place, bad in found.items() if bad} == {}
@@ -340,8 +343,9 @@ async def test_axe_finds_no_violation(page: Page, site: Site, axe: str, scheme: 
 async def test_no_view_is_wider_than_the_screen(page: Page, site: Site, width: int) -> None:
     await page.set_viewport_size({"width": width, "height": 740})
     await ask_and_wait(page, await site())
-    for tab in ("Answer", "Explore", "Compare"):
-        await open_tab(page, tab)
+    for tab in ("Answer", "How this was found", "Explore", "Compare"):
+        if tab != "Answer":
+            await open_tab(page, tab)
         await page.wait_for_load_state("networkidle")
         assert await page.evaluate("document.documentElement.scrollWidth") <= width, tab
     if width == 360:
@@ -352,7 +356,7 @@ async def test_no_view_is_wider_than_the_screen(page: Page, site: Site, width: i
 @pytest.mark.nightly
 async def test_all_controls_are_reachable_by_keyboard(page: Page, site: Site) -> None:
     await drop_documents(page, await site())
-    await page.get_by_role("link", name="Ask", exact=True).click()
+    await open_form(page)
     await page.get_by_role("textbox", name="Question", exact=True).focus()
     await page.keyboard.type(QUESTION)
     await page.keyboard.press("Enter")
@@ -360,7 +364,7 @@ async def test_all_controls_are_reachable_by_keyboard(page: Page, site: Site) ->
     footnote = page.get_by_role("button", name=re.compile("Footnote 1"))
     await footnote.focus()
     await page.keyboard.press("Enter")
-    await expect(page.get_by_role("dialog")).to_be_visible()
+    await expect(source(page)).to_be_visible()
     await page.keyboard.press("Escape")
     await expect(footnote).to_be_focused()
     await open_tab(page, "Explore")

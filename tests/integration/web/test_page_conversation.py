@@ -1,6 +1,7 @@
 """Going on in the page: a follow-up, another budget, a chat; and an upload that is stopped."""
 
 import asyncio
+import re
 
 import httpx
 import pytest
@@ -9,32 +10,39 @@ from page_fixture import Site
 from page_use import (
     FOLLOW_UP,
     QUESTION,
+    QUOTE,
+    Teller,
     ask_and_wait,
     choose_method,
     drop_documents,
     expect_status,
     faults,
+    open_form,
+    open_settings,
     open_tab,
     picture,
+    send,
+    source,
 )
 from playwright.async_api import Page, expect
 
 
 async def ask_on(page: Page, message: str = FOLLOW_UP) -> None:
-    form = page.get_by_role("form", name="Ask a follow-up")
-    await form.get_by_role("textbox").fill(message)
-    await form.get_by_role("button", name="Ask a follow-up").click()
+    await page.get_by_role("textbox", name="Follow-up question").fill(message)
+    await send(page)
 
 
 async def expect_conversation(page: Page) -> None:
     """Assert that the page shows the follow-up with the earlier question and answer."""
     await expect(page.get_by_role("heading", name=FOLLOW_UP)).to_be_visible()
     await expect_status(page, "answered")
-    said = page.get_by_role("list", name="Earlier messages").get_by_role("listitem")
-    await expect(said.first).to_have_text(f"You: {QUESTION}")
-    await expect(said.nth(1)).to_contain_text("Kelp Fair [1]")
-    await expect(said.nth(2)).to_have_text(f"You: {FOLLOW_UP}Rewritten as: {QUESTION}")
-    await expect(page.get_by_role("region", name="Answer")).to_contain_text("Kelp Fair")
+    await expect(page.locator(".turn .asked")).to_have_text([QUESTION, FOLLOW_UP])
+    await expect(page.get_by_text(f"Understood as: {QUESTION}")).to_be_visible()
+    answers = page.get_by_role("region", name="Answer")
+    await expect(answers).to_contain_text(["Kelp Fair", "Kelp Fair"])
+    await answers.first.get_by_role("button", name=re.compile("Footnote .*: Sennick Harbour")).click()
+    await expect(source(page).locator("mark")).to_contain_text(QUOTE)
+    await page.keyboard.press("Escape")
 
 
 @pytest.mark.nightly
@@ -46,21 +54,24 @@ async def test_follow_up_starts_a_chat(page: Page, site: Site, axe: str) -> None
     assert await faults(page, axe) == []
     await page.reload()
     await expect_conversation(page)
-    await expect(page.get_by_role("form", name="Ask a follow-up")).to_contain_text("The next message of this chat.")
-    await page.get_by_text("How this was found").click()
-    await expect(page.get_by_role("region", name="Methods used").get_by_role("link", name="par-rag")).to_be_visible()
+    listed = page.get_by_role("navigation", name="Conversations").get_by_role("listitem")
+    await expect(listed).to_have_count(1)  # with the run that it follows up on
+    await expect(listed).to_contain_text(QUESTION)
     await open_tab(page, "Explore")
-    await expect(page.get_by_role("heading", name="Checkpoints")).to_be_visible()
+    await expect(page.get_by_role("heading", name="State machine of par-rag")).to_be_visible()
+    await page.get_by_role("link", name="Back to the answer").click()
+    await expect_conversation(page)
 
 
 @pytest.mark.nightly
 async def test_run_out_of_budget_resumes_with_a_larger_one(page: Page, site: Site, axe: str) -> None:
     await drop_documents(page, await site())
-    await page.get_by_role("link", name="Ask", exact=True).click()
+    await open_form(page)
     await page.get_by_role("textbox", name="Question", exact=True).fill(QUESTION)
     await choose_method(page, "par-rag")
+    await open_settings(page)
     await page.get_by_label("maximum model calls").fill("3")
-    await page.get_by_role("button", name="Ask", exact=True).click()
+    await send(page)
     form = page.get_by_role("form", name="Larger budget")
     await expect(form).to_contain_text("3 calls")
     await expect(form.get_by_label("maximum model calls")).to_have_value("3")
@@ -76,22 +87,27 @@ async def test_run_out_of_budget_resumes_with_a_larger_one(page: Page, site: Sit
 
 
 @pytest.mark.nightly
-async def test_chat_is_shown_and_continued(page: Page, site: Site) -> None:
+async def test_chat_is_shown_and_continued(page: Page, site: Site, teller: Teller) -> None:
     await drop_documents(page, url := await site())
     chat = {"question": QUESTION, "method": "chat", "thread": "talk", "values": {"method": "par-rag"}}
     async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
         assert (await client.post("/v1/runs", json=chat)).status_code == 201
     await page.goto(f"{url}/#/runs/talk")
-    said = page.get_by_role("list", name="Earlier messages").get_by_role("listitem")
-    await expect(said).to_have_text([f"You: {QUESTION}"])
-    await expect(page.get_by_role("region", name="Answer")).to_contain_text("Kelp Fair")
+    said = page.locator(".turn .asked")
+    await expect(said).to_have_text([QUESTION])
+    answers = page.get_by_role("region", name="Answer")
+    await expect(answers).to_contain_text("Kelp Fair")
+    teller.gates["planner/plan"].clear()
     await ask_on(page, "And once more?")
-    await expect(said).to_have_count(3)
-    await expect(said.last).to_contain_text("And once more?")
+    await expect(said).to_have_text([QUESTION, "And once more?"])
+    await expect(answers).to_have_count(1)  # the earlier one stays
+    await expect(answers).to_contain_text("Kelp Fair")
+    steps = page.get_by_role("region", name="Steps").get_by_role("listitem")
+    await expect(steps).to_have_text([re.compile("Read the question"), re.compile("Planning the steps")])
+    await expect(page.get_by_role("button", name="Send", exact=True)).to_be_disabled()
+    teller.gates["planner/plan"].set()
+    await expect(answers).to_have_count(2)
     await expect_status(page, "answered")
-    await page.get_by_text("How this was found").click()
-    await page.get_by_role("region", name="Methods used").get_by_role("link", name="par-rag").click()
-    await expect(page.get_by_text("Part of")).to_be_visible()
 
 
 @pytest.mark.nightly

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from page_fixture import Site
-from page_use import DOCUMENTS, QUOTE, ask, expect_status, faults, picture
+from page_use import DOCUMENTS, QUOTE, ask, expect_status, faults, picture, source
 from playwright.async_api import Page, expect
 from reportlab.lib.styles import getSampleStyleSheet
 from reportlab.platypus import PageBreak, Paragraph, SimpleDocTemplate
@@ -55,7 +55,7 @@ async def test_citation_opens_the_page_of_the_original_with_the_quote(page: Page
     await expect(page.get_by_text("Sennick Harbour").first).to_be_visible()
     assert not [url for url in loaded if PDF_FILES.search(url)], "pdf.js was loaded before it was needed"
     await open_citation(page)
-    dialog = page.get_by_role("dialog")
+    dialog = source(page)
     await expect(dialog.get_by_role("status")).to_have_text("Page 2 of 2")
     marks = dialog.locator(".textLayer mark")
     await expect(marks.first).to_be_in_viewport()
@@ -86,7 +86,7 @@ async def test_original_that_cannot_be_shown_is_replaced_by_the_text(
     for copy in [each for each in (tmp_path / "home" / "originals").rglob("*") if each.is_file()]:
         copy.write_bytes(b"damaged") if damaged else copy.unlink()
     await open_citation(page)
-    dialog = page.get_by_role("dialog")
+    dialog = source(page)
     await expect(dialog.locator("mark")).to_contain_text(QUOTE)
     if damaged:
         await expect(dialog.get_by_role("alert")).to_contain_text("The original cannot be shown")

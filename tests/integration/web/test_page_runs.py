@@ -30,7 +30,7 @@ async def saved(page: Page, item: str) -> str:
     """Choose an item of the menu `Export` and return the saved file."""
     await page.get_by_role("button", name="Export").click()
     async with page.expect_download() as download:
-        await page.get_by_role("menuitem", name=item).click()
+        await page.get_by_role("button", name=item).click()
     file = Path(await (await download.value).path())
     return await asyncio.to_thread(file.read_text, encoding="utf-8")
 
@@ -41,7 +41,7 @@ async def show_runs(page: Page, url: str) -> None:
     first = await finish(url, method="par-rag")
     await finish(url, method="closed-book")
     await finish(url, method="par-rag", question=FOLLOW_UP, after=first)
-    await page.get_by_role("link", name="Runs", exact=True).click()
+    await page.get_by_role("link", name="All runs", exact=True).click()
     await expect(page.locator(ROWS)).to_have_count(3)
 
 
@@ -74,7 +74,7 @@ async def test_runs_are_searched_filtered_and_exported(page: Page, site: Site, a
     await page.get_by_label("Status").select_option("")
     await page.get_by_label("To", exact=True).fill("2020-01-01")
     await expect(page.get_by_text("No run matches.")).to_be_visible()
-    await page.get_by_role("link", name="Runs", exact=True).click()
+    await page.get_by_role("link", name="All runs", exact=True).click()
     await expect(rows).to_have_count(3)
 
     await page.get_by_label("Select all runs").check()
@@ -97,7 +97,7 @@ async def test_selected_runs_are_compared_and_deleted(page: Page, site: Site, ax
     await expect(sides[0]).to_contain_text("Kelp Fair")
     await expect(sides[1]).to_contain_text("no answer found")
 
-    await page.get_by_role("link", name="Runs", exact=True).click()
+    await page.get_by_role("link", name="All runs", exact=True).click()
     await rows.filter(has_text="closed-book").get_by_role("checkbox").check()
     await page.get_by_role("button", name="Delete").click()
     dialog = page.get_by_role("alertdialog", name="Delete 1 run?")

@@ -1,17 +1,15 @@
 """Commands that need neither a model nor documents."""
 
 import json
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from sleuth.graphs.registry import METHODS
 from sleuth.studio.cli.app import app
-from sleuth.studio.cli.commands.ask import _warn_of_demo
 from sleuth.studio.cli.commands.methods import methods
 from sleuth.studio.cli.commands.runs import runs_app
+from sleuth.studio.model_server.notices import warn_of_demo, warn_of_size
 from sleuth.tools.errors import UsageError
 
 
@@ -40,10 +38,22 @@ def test_methods_shows_typical_calls_and_baselines(as_json: bool, capsys: pytest
         assert baselines == {name for name, method in METHODS.items() if method.baseline}
 
 
-@pytest.mark.parametrize(("model", "lines"), [("sleuth-small", 1), ("sleuth-0.5b", 1), ("qwen3:4b", 0), ("", 0)])
+@pytest.mark.parametrize(("model", "lines"), [("tiny", 1), ("small", 1), ("qwen3:4b", 0), ("", 0)])
 def test_ask_calls_the_embedded_model_a_demo(model: str, lines: int, capsys: pytest.CaptureFixture[str]) -> None:
-    opened: Any = SimpleNamespace(model=model)
-    _warn_of_demo(opened)
+    warn_of_demo(model)
     printed = capsys.readouterr()
     assert (printed.out, len(printed.err.splitlines())) == ("", lines)
     assert ("demo model" in printed.err and "sleuth init" in printed.err) is bool(lines)
+
+
+@pytest.mark.parametrize(
+    ("model", "is_small"),
+    [
+        *(("tiny", True), ("small", True), ("medium", True), ("qwen3:1.7b", True), ("SmolLM2-360M-Instruct", True)),
+        *(("qwen3:4b", False), ("Qwen3-30B-A3B", False), ("gpt-5", False), ("phi-3.5-mini-3.8b", False), ("", False)),
+    ],
+)
+def test_small_model_is_named_for_a_survey(model: str, is_small: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    warn_of_size(model, "a survey")
+    printed = capsys.readouterr()
+    assert (printed.out, f"{model} (" in printed.err, "too small for a survey" in printed.err) == ("", *[is_small] * 2)

@@ -13,7 +13,7 @@ from scenes import Shelf
 from scripted_model import ScriptedModel
 
 from sleuth.graphs.chat import graph as chat
-from sleuth.graphs.chat.graph import REPLIES
+from sleuth.graphs.chat.small_talk import REPLIES
 from sleuth.graphs.core.context import Budget, Context
 from sleuth.graphs.runs.execution import CheckpointerSubruns, compile_method
 from sleuth.studio.langgraph_dev.checkpointer import DevCheckpoints
@@ -74,19 +74,19 @@ def opened(file: Path) -> Any:
 async def talk(tmp_path: Path) -> AsyncIterator[Conversation]:
     """Yield a conversation with one finished turn."""
     begun = Conversation(tmp_path / "c.sqlite", str(uuid4()))
-    await begun.small_talk("1", "Hello")
+    await begun.small_talk("1", "One")
     yield begun
 
 
 async def test_rollback_removes_a_run_from_the_middle(talk: Conversation) -> None:
-    await talk.small_talk("2", "Goodbye")
-    await talk.small_talk("3", "Welcome")
+    await talk.small_talk("2", "Two")
+    await talk.small_talk("3", "Three")
     before = await talk.history()
     kept = await _of_runs(talk, "1", "3")
     await talk.roll_back("2")
     assert await talk.history() == [each for each in before if each[0] in kept]
-    await talk.small_talk("4", "Again")
-    assert (await talk.texts())[-4:] == ["Welcome", GREETING, "Again", GREETING]
+    await talk.small_talk("4", "Four")
+    assert (await talk.texts())[-4:] == ["Three", GREETING, "Four", GREETING]
 
 
 async def _of_runs(talk: Conversation, *runs: str) -> set[str]:

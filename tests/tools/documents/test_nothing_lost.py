@@ -24,10 +24,13 @@ from reportlab.pdfgen.canvas import Canvas
 
 from sleuth.tools.documents.formats.book_formats import read_eml, read_epub, read_mbox, read_notebook
 from sleuth.tools.documents.formats.content import Content, quote_location
-from sleuth.tools.documents.formats.office_formats import format_number, read_pptx, read_rtf, read_xlsx
+from sleuth.tools.documents.formats.excel_format import read_xlsx
+from sleuth.tools.documents.formats.html_format import read_html
+from sleuth.tools.documents.formats.number_formats import format_number
 from sleuth.tools.documents.formats.pdf_format import read_pdf
-from sleuth.tools.documents.formats.plain_formats import read_html, read_table
-from sleuth.tools.documents.formats.word_format import read_docx
+from sleuth.tools.documents.formats.plain_formats import read_table
+from sleuth.tools.documents.formats.powerpoint_format import read_pptx
+from sleuth.tools.documents.formats.word_format import read_docx, read_rtf
 from sleuth.tools.documents.loading import load
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.text.normalization import encoding_doubt, normalize
@@ -117,7 +120,7 @@ def test_sheet_shows_formulas_merged_values_and_comments() -> None:
         sheet["B2"].comment = Comment("sunk in 1901", "Rosa")
 
     content = excel(fill)
-    assert "| north | Heron (comment: sunk in 1901) | 2 |" in text_of(content)
+    assert "| north | Heron [Comment by Rosa: sunk in 1901] | 2 |" in text_of(content)
     assert "| north | Wagtail | 3 |\n| north | Ash | =C2+C3 |" in text_of(content)
     assert "not stored: 1." in content.note
 

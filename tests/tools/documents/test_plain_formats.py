@@ -1,7 +1,8 @@
 import pytest
 
 from sleuth.tools.documents.formats.content import Content
-from sleuth.tools.documents.formats.plain_formats import read_html, read_markdown, read_table
+from sleuth.tools.documents.formats.html_format import read_html
+from sleuth.tools.documents.formats.plain_formats import read_markdown, read_table
 from sleuth.tools.errors import DocumentError
 
 ARTICLE = "The weir house was built by Rosa Quill in 1843, and it has stood beside the river ever since. " * 4

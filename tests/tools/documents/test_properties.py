@@ -15,9 +15,11 @@ from pypdf import PdfWriter
 
 from sleuth.tools.documents.formats.book_formats import read_eml
 from sleuth.tools.documents.formats.content import Content, clean_author, clean_date, clean_tags
-from sleuth.tools.documents.formats.office_formats import read_pptx, read_xlsx
+from sleuth.tools.documents.formats.excel_format import read_xlsx
+from sleuth.tools.documents.formats.html_format import read_html
 from sleuth.tools.documents.formats.pdf_format import read_pdf
-from sleuth.tools.documents.formats.plain_formats import read_html, read_markdown
+from sleuth.tools.documents.formats.plain_formats import read_markdown
+from sleuth.tools.documents.formats.powerpoint_format import read_pptx
 from sleuth.tools.documents.formats.word_format import read_docx
 from sleuth.tools.documents.loading import load
 

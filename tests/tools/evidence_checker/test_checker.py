@@ -9,7 +9,7 @@ from checker import TOKENIZER
 
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
-from sleuth.tools.evidence_checker.checker import AnswerSpan, Floats, Ids, Reading, Run, Temperatures
+from sleuth.tools.evidence_checker.checker import AnswerSpan, Floats, Ids, Reading, Run, SupportFit, Temperatures
 from sleuth.tools.evidence_checker.inputs import Layout
 
 LAYOUT = Layout(TOKENIZER)
@@ -93,20 +93,27 @@ def test_nothing_is_answered_or_mentioned_without_passages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "support"),
+    ("answer", "share"),
     [
-        *(("Oda Brask", 0.34), ("brask", 0.34), ("the builder Oda Brask", 0.34), ("Kestrow", 0.085)),
-        *(("yes", 0.04), ("no", 0.0), ("Varn", 0.0), ("", 0.0)),
+        *(("Oda Brask", 0.425), ("brask", 0.425), ("the builder Oda Brask", 0.425), ("Kestrow", 0.10625)),
+        *(("yes", 0.05), ("no", 0.0), ("Varn", 0.0), ("", 0.0)),
     ],
 )
-def test_support_of_an_answer_is_that_of_spans_with_its_words(answer: str, support: float) -> None:
+def test_support_of_an_answer_is_that_of_spans_with_its_words(answer: str, share: float) -> None:
     spans = tuple(
         AnswerSpan(passage=0, start=0, end=len(text), text=text, score=score)
         for text, score in (("Oda Brask", 0.5), ("Kestrow", 0.125))
     )
     reading = Reading(answerable=0.8, yes=0.1, no=0.05, spans=spans, relevance=(1.0,))
-    assert reading.support_of(answer) == pytest.approx(support)
-    assert replace(reading, exponent=0.5).support_of(answer) == pytest.approx(support**0.5)
+    assert reading.share_of(answer) == pytest.approx(share)
+    assert reading.support_of(answer) == SupportFit().probability(0.8, reading.share_of(answer))
+    product = SupportFit(constant=0.0, answerable=1.0, share=0.0)
+    assert replace(reading, fit=product).support_of(answer) == pytest.approx(0.8 if share else 0.0)
+
+
+@pytest.mark.parametrize(("answerable", "share"), [(0.9, 0.0), (0.0, 0.9), (0.0, 1e-9)])
+def test_what_is_not_read_has_no_support(answerable: float, share: float) -> None:
+    assert SupportFit().probability(answerable, share) == pytest.approx(0.0, abs=1e-3)
 
 
 def test_folder_without_a_checker_is_refused(tmp_path: Path) -> None:

@@ -18,15 +18,15 @@ from zipfile import ZipFile
 from sleuth.tools.documents.formats.archives import open_zip
 from sleuth.tools.documents.formats.calendar_formats import read_calendar
 from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as
-from sleuth.tools.documents.formats.plain_formats import (
+from sleuth.tools.documents.formats.html_format import (
     HIDDEN,
     MIN_KEPT_SHARE,
     decode_html,
-    first_heading,
     html_title,
     parse_html,
     whole_page,
 )
+from sleuth.tools.documents.formats.plain_formats import first_heading
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.text.normalization import decode, single_line, title_from, without_bom
 

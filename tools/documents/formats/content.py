@@ -2,12 +2,14 @@
 
 import json
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, replace
 from datetime import date, datetime
 from email.utils import parsedate_to_datetime
 from itertools import accumulate, pairwise
+from operator import itemgetter
 
 from sleuth.tools.errors import DocumentError, SleuthError
 from sleuth.tools.storage.filters import RESERVED
@@ -107,10 +109,14 @@ def row_marks(text: str, marks: Marks) -> Marks:
 
 def places_within(marks: Marks, start: int, end: int) -> str:
     """Return the places of the characters from `start` to `end`, if there are several, for `quote_location`."""
-    within = [place for at, place in marks if at <= start][-1:]
-    after = [(at - start, place) for at, place in marks if start < at < end]
-    places = [*((0, place) for place in within), *after]
+    places = [(max(at - start, 0), place) for at, place in _marks_within(marks, start, end)]
     return json.dumps([[at, *astuple(place)] for at, place in places]) if len(places) > 1 else ""
+
+
+def _marks_within(marks: Marks, start: int, end: int) -> Marks:
+    """Return the last mark up to `start`, and those between it and `end`."""
+    begin, stop = bisect_right(marks, start, key=itemgetter(0)), bisect_left(marks, end, key=itemgetter(0))
+    return marks[max(begin - 1, 0) : max(begin, stop)]
 
 
 def quote_location(places: str, start: int, end: int) -> str:
@@ -132,8 +138,7 @@ def at_words(hit: Hit, words: str) -> Hit:
 
 def location(marks: Marks, start: int, end: int) -> str:
     """Return the places of the characters from `start` to `end`, as in "p. 3–4"; empty if they are in none."""
-    before = [place for at, place in marks if at <= start][-1:]
-    places = [*before, *(place for at, place in marks if start < at < end)]
+    places = [place for _, place in _marks_within(marks, start, end)]
     if not places:
         return ""
     first, last = places[0], places[-1]

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as
-from sleuth.tools.documents.formats.plain_formats import HIDDEN, parse_html, read_html, whole_page
+from sleuth.tools.documents.formats.html_format import HIDDEN, parse_html, read_html, whole_page
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.text.normalization import decode, single_line, title_from
 

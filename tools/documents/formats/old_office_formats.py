@@ -12,10 +12,14 @@ from typing import Any
 from sleuth.tools.documents.formats.book_formats import read_eml
 from sleuth.tools.documents.formats.content import Content, Section, damage_as
 from sleuth.tools.documents.formats.data_formats import read_xml
-from sleuth.tools.documents.formats.office_formats import cell_text, read_pptx, read_rtf, read_xlsx, sheet_sections
-from sleuth.tools.documents.formats.plain_formats import read_html, read_plain, read_table
+from sleuth.tools.documents.formats.excel_format import read_xlsx, sheet_sections
+from sleuth.tools.documents.formats.html_format import read_html
+from sleuth.tools.documents.formats.marks import HIDDEN
+from sleuth.tools.documents.formats.number_formats import cell_text
+from sleuth.tools.documents.formats.plain_formats import read_plain, read_table
+from sleuth.tools.documents.formats.powerpoint_format import read_pptx
 from sleuth.tools.documents.formats.tables import Numbered
-from sleuth.tools.documents.formats.word_format import OLE, PROTECTED, read_docx
+from sleuth.tools.documents.formats.word_format import OLE, PROTECTED, read_docx, read_rtf
 from sleuth.tools.errors import DocumentError, MissingExtra
 from sleuth.tools.optional_imports import extra
 
@@ -92,7 +96,7 @@ def _read_workbook(data: bytes) -> Content:
     sections: list[Section] = []
     for sheet in book.sheets_metadata:
         if sheet.typ == SheetTypeEnum.WorkSheet:
-            name = sheet.name if sheet.visible == SheetVisibleEnum.Visible else f"{sheet.name} (hidden)"
+            name = sheet.name if sheet.visible == SheetVisibleEnum.Visible else f"{sheet.name} {HIDDEN}"
             sections += sheet_sections(name, list(_rows(book.get_sheet_by_name(sheet.name))))
     return Content(None, sections)
 

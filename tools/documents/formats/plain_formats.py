@@ -1,4 +1,4 @@
-"""Text out of plain text, Markdown, HTML and tables of values."""
+"""Text out of plain text, Markdown and tables of values."""
 
 import csv
 import re
@@ -9,18 +9,12 @@ from datetime import date
 from io import StringIO
 from itertools import pairwise
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sleuth.tools.documents.formats.content import Content, Section
-from sleuth.tools.documents.formats.tables import MOST_TITLES, markdown_tables, row_line, titles_above
+from sleuth.tools.documents.formats.tables import MOST_TITLES, row_line, titles_above
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.text.normalization import decode, decode_exactly, single_line, title_from
-
-if TYPE_CHECKING:
-    from bs4 import BeautifulSoup
-
-MIN_KEPT_SHARE = 0.6
-"""A page of which the article finder keeps less is converted as a whole."""
 
 _DELIMITERS = ",;\t|"
 _STATED_DELIMITER = re.compile(r"\"?sep ?= ?([^\w\s\"]|\t)\"?[,;\t|\s]*", re.IGNORECASE)
@@ -29,7 +23,6 @@ SAMPLE_ROWS = 100
 """Rows that show the delimiter of a table."""
 TITLE_CHARS = 100_000
 """Characters of a Markdown file that are searched for its first heading."""
-_XML_DECLARATION = re.compile(r"^\s*<\?xml[^>]*>")
 _ADORNMENT = r"([=\-~^*#\"'+.:_`])"
 _UNDERLINED = re.compile(
     rf"^(?:(?P<over>{_ADORNMENT}\2{{2,}})[ \t]*\n)?[ \t]{{0,4}}(?P<title>\S.*)\n(?P<under>{_ADORNMENT}\5{{2,}})[ \t]*$",
@@ -41,10 +34,6 @@ _ASCIIDOC = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.{,65536}?)\n(?:---|\.\.\.)[ \t]*(?:\n|$)", re.DOTALL)
-_EMPTY_LINES = re.compile(r"(?<![ \t])[ \t]*\n[ \t]*(?:\n\s*)?\n")
-HIDDEN = ("script", "style", "template", "noscript", "svg", "head", "nav")
-_NOT_CONTENT = (*HIDDEN, "header", "footer", "aside", "form")
-_BLOCKS = ("h1", "h2", "h3", "h4", "h5", "h6", "p", "li", "tr", "div", "section", "article", "blockquote", "pre", "dt")
 
 
 def read_plain(data: bytes) -> Content:
@@ -125,104 +114,6 @@ def read_asciidoc(data: bytes) -> Content:
 
 def _headed(markdown: str) -> Content:
     return Content(title_from(first_heading(markdown)), [Section(markdown)])
-
-
-def decode_html(data: bytes, *, declared: str | None = None) -> str:
-    """Return the markup of a page, in UTF-8 or in the encoding that it or its server declares."""
-    from bs4.dammit import EncodingDetector
-
-    return decode(data, declared=declared or EncodingDetector.find_declared_encoding(data, is_html=True))
-
-
-def parse_html(markup: str) -> "BeautifulSoup":
-    """Return a page as a tree."""
-    from bs4 import BeautifulSoup
-
-    return BeautifulSoup(StringIO(_XML_DECLARATION.sub("", markup)), "lxml")  # never taken for the name of a file
-
-
-def read_html(data: bytes) -> Content:
-    """Return the article of a page as Markdown with its tables, without menus; the whole page if no
-    article is found.
-    """
-    soup = parse_html(decode_html(data))
-    for caption in soup("caption"):  # inside a table, the article finder takes it for the header row
-        table = caption.find_parent("table")
-        caption.name = "p"
-        if table:
-            table.insert_before(caption.extract())
-    title, properties = html_title(soup), _html_properties(soup)
-    show_pictures(soup)
-    article, page = _article(str(soup)), whole_page(soup)
-    has_tables = "| --- |" not in page or "|---" in article
-    text = article if _words(article) >= MIN_KEPT_SHARE * _words(page) and has_tables else page
-    return Content(title, [Section(text)], *properties)
-
-
-def _html_properties(soup: "BeautifulSoup") -> list[Any]:
-    """Return author, date and tags."""
-    meta = {
-        str(tag.get("name") or tag.get("property")).lower(): tag.get("content")
-        for tag in soup("meta")
-        if tag.get("name") or tag.get("property")
-    }
-    names = (
-        ("author", "dc.creator", "article:author"),
-        ("article:published_time", "date", "dc.date", "dcterms.date"),
-        ("keywords", "article:tag"),
-    )
-    return [next(filter(None, map(meta.get, wanted)), None) for wanted in names]
-
-
-def html_title(soup: "BeautifulSoup") -> str | None:
-    """Return the page's title without the site's name, or the first heading."""
-    title = title_from(soup.title.get_text() if soup.title else None)
-    heading = title_from(soup.h1.get_text(" ") if soup.h1 else None)
-    return heading if heading and (not title or title.startswith(heading)) else title
-
-
-def _article(html: str) -> str:
-    import trafilatura
-
-    found = trafilatura.extract(
-        html, output_format="markdown", include_tables=True, include_formatting=True, include_comments=False,
-        favor_recall=True,
-    )  # fmt: skip
-    return str(found or "")
-
-
-def _words(text: str) -> int:
-    return len(re.findall(r"\w+", text))
-
-
-def show_pictures(soup: "BeautifulSoup") -> None:
-    """Replace pictures by their alternative texts, and make their captions paragraphs, which article finders keep."""
-    for picture in soup("img", alt=re.compile(r"\S")):
-        picture.name, picture.string = "span" if picture.find_parent("p") else "p", f" {picture['alt']} "
-    for caption in soup("figcaption"):
-        caption.name = "p"
-    for figure in soup("figure"):
-        figure.name = "div"
-
-
-def whole_page(soup: "BeautifulSoup", *, leave_out: Sequence[str] = _NOT_CONTENT) -> str:
-    """Return every visible word of the page in order, with headings, list items and tables as Markdown.
-
-    `leave_out`: elements that are not content; only HIDDEN ones are not in a book or mail, whose pictures have text.
-    """
-    for tag in soup(leave_out):
-        tag.decompose()
-    show_pictures(soup)
-    for table in soup("table"):
-        if not table.find("table"):
-            rows = [[cell.get_text(" ") for cell in row(("th", "td"))] for row in table("tr")]
-            table.replace_with(soup.new_string(f"\n\n{markdown_tables(rows)}\n\n"))
-    for block in soup(_BLOCKS):
-        level = int(block.name[1]) if re.fullmatch(r"h\d", block.name) else 0
-        heading = f"\n\n{'#' * level} " if level else "\n\n"
-        block.insert(0, soup.new_string("\n- " if block.name == "li" else heading))
-        block.append(soup.new_string("" if block.name == "li" else "\n\n"))
-    return _EMPTY_LINES.sub("\n\n", soup.get_text()).strip()
 
 
 def read_table(data: bytes) -> Content:

@@ -1,21 +1,30 @@
-"""Text out of Word files, with the numbers of their paragraphs, such as "4.2", which are not part of the text."""
+"""Text out of Word and Rich Text files, with the numbers of paragraphs, such as "4.2", that Word computes."""
 
 import re
 import zipfile
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from email import message_from_bytes
+from email.policy import default as default_policy
 from functools import lru_cache
 from io import BytesIO
+from itertools import chain, repeat, takewhile
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.documents.formats.archives import open_zip
 from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as
-from sleuth.tools.documents.formats.tables import markdown_tables
+from sleuth.tools.documents.formats.drawing_ml import objects
+from sleuth.tools.documents.formats.equations import equation
+from sleuth.tools.documents.formats.marks import Run, box, remark, written
+from sleuth.tools.documents.formats.office_parts import RELATED, Part
+from sleuth.tools.documents.formats.tables import Cells, Span, markdown_tables
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.text.normalization import single_line, title_from
+from sleuth.tools.text.normalization import decode, single_line, title_from
 
 if TYPE_CHECKING:
     from docx.document import Document as WordDocument
-    from docx.oxml.xmlchemy import BaseOxmlElement
+    from lxml.etree import _Element as Element
 
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 """The beginning of files of Office before 2007, and of later ones with a password."""
@@ -28,8 +37,15 @@ _KINDS = re.compile(
 _STRICT_NAMESPACE = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)")
 _USUAL_NAMESPACE = rb"http://schemas.openxmlformats.org/\1/2006"
 _ONCE = "[not(ancestor::*[local-name()='Fallback'])]"
-_WORDS = ("w:t", "w:tab", "w:br", "w:noBreakHyphen", "m:oMath", "m:t")
-"""Elements of a paragraph of a Word file that are text; those in a fall-back are copies."""
+_WORDS = {"t": "", "tab": "\t", "ptab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
+"""Elements of a run that are text, and the text of those that have none. A soft hyphen is not among them."""
+_NOT_SHOWN = ("del", "moveFrom", "pPr", "sdtPr", "Fallback")
+_HYPERLINK = re.compile(r'\bHYPERLINK\s+"([^"]+)"', re.IGNORECASE)
+_SHOWN = "\0"
+"""The end of the instructions of a field: what follows is shown."""
+_NO = ("0", "false", "off", "none", "")
+_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_ALTERNATIVES = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"))
 _UNITS = ((9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
 
@@ -39,16 +55,33 @@ def read_docx(data: bytes) -> Content:
     """Return paragraphs and tables in order as Markdown; the title is the document's own, or its first heading."""
     from docx import Document
 
-    document = Document(BytesIO(office_file(data, "a Word file")))
-    blocks = list(_Word(document).blocks(document.element.body))
-    around = []
-    for kind in ("header", "footer"):
-        texts = filter(None, map(_words_below, _parts(document, kind)))
-        around.append(Section("\n\n".join(dict.fromkeys(texts)), Place(f"page {kind}")))
+    file = office_file(data, "a Word file")
+    document = Document(BytesIO(file))
+    with open_zip(file) as archive:
+        word = _Word(archive, document)
+        blocks = list(word.blocks(document.element.body))
+        around = []
+        for kind in ("header", "footer"):
+            texts = filter(None, (word.text(part.root, part) for part in word.part.of_kind(kind)))
+            around.append(Section("\n\n".join(dict.fromkeys(texts)), Place(f"page {kind}")))
     title = title_from(document.core_properties.title)
     properties = office_properties(document.core_properties)
     first_heading = next((block.lstrip("# ") for block in blocks if block.startswith("#")), None)
     return Content(title or title_from(first_heading), [Section("\n\n".join(blocks)), *around], *properties)
+
+
+@damage_as("is a damaged Rich Text file. Save it again as .rtf.")
+def read_rtf(data: bytes) -> Content:
+    """Return the text of a Rich Text file; footnotes are counted, not read."""
+    from striprtf.striprtf import rtf_to_text
+
+    if not data.lstrip().startswith(b"{\\rtf"):
+        raise DocumentError("is not a Rich Text file. Save it again as .rtf.")
+    source = decode(data)
+    text = str(rtf_to_text(source, errors="replace"))  # type: ignore[no-untyped-call]
+    footnotes = len(re.findall(r"\\footnote\b", source))
+    note = f"footnotes that are left out: {footnotes}. Save the file as .docx."
+    return Content(None, [Section(text)], note=note * (footnotes > 0))
 
 
 def office_file(data: bytes, kind: str) -> bytes:
@@ -90,81 +123,198 @@ def office_properties(found: Any) -> tuple[object, object, object]:  # noqa: ANN
     return author, found.modified or found.created, found.keywords
 
 
-def _parts(document: "WordDocument", kind: str) -> list["BaseOxmlElement"]:
-    """Return the parts of a Word file of a kind, such as "footnotes"."""
-    from docx.opc.part import XmlPart
-    from docx.oxml import parse_xml
-
-    of_kind = (each for each in document.part.rels.values() if each.reltype.endswith(f"/{kind}"))
-    parts = [each.target_part for each in of_kind if not each.is_external]
-    return [part.element if isinstance(part, XmlPart) else parse_xml(part.blob) for part in parts]
-
-
 class _Word:
     """The text of a Word file in order, with the numbers of its paragraphs and its notes and comments."""
 
-    def __init__(self, document: "WordDocument") -> None:
-        self._names = {style.style_id: style.name or "" for style in document.styles}
-        self._numbering = Numbering(next(iter(_parts(document, "numbering")), None), document.styles.element)
+    def __init__(self, archive: zipfile.ZipFile, document: "WordDocument") -> None:
+        self.part = Part(archive, document.part.partname)
+        styles = document.styles.element.iterchildren(f"{_W}style")
+        self._styles: dict[str, Element] = {style.get(f"{_W}styleId", ""): style for style in styles}
+        self._of_style = lru_cache(maxsize=None)(self._find_property)
+        self._numbering = Numbering(next((part.root for part in self.part.of_kind("numbering")), None), self._styles)
         self._notes = {
             (kind, find(note, "string(@w:id)")): text
             for kind in ("footnote", "endnote", "comment")
-            for part in _parts(document, f"{kind}s")
-            for note in find(part, f"./w:{kind}")
-            if (text := _words_below(note))
+            for part in self.part.of_kind(f"{kind}s")
+            for note in find(part.root, f"./w:{kind}")
+            if (text := remark(kind.capitalize(), self.text(note, part), find(note, "string(@w:author)")))
         }
 
-    def blocks(self, root: "BaseOxmlElement") -> Iterator[str]:
+    def blocks(self, root: "Element") -> Iterator[str]:
         """Yield the text of each paragraph and table, also of those in content controls and text boxes.
 
-        A note and a comment follow the paragraph or table that refers to it.
+        Notes, comments, charts and diagrams follow the paragraph or table that refers to them.
         """
         above = "count(ancestor::w:tbl | ancestor::w:p)"
         here = f"[{above} = {find(root, above)}]"
-        for element in find(root, f".//w:p{here} | .//w:tbl{here}"):
+        for element in find(root, f".//w:p{here} | .//w:tbl{here} | .//w:altChunk{here}"):
+            if element.tag.endswith("}altChunk"):
+                yield from _chunk(self.part.related(element.get(f"{RELATED}id")))
+                continue
             is_table = element.tag.endswith("}tbl")
-            yield from filter(None, [_table(element) if is_table else self._paragraph(element)])
-            for box in [] if is_table else find(element, f".//w:txbxContent{_ONCE}"):
-                if find(box, above) == find(element, above) + 1:  # not in another box, which yields it
-                    yield from self.blocks(box)
+            yield from filter(None, [self._table(element) if is_table else self._paragraph(element)])
+            for inner in [] if is_table else find(element, f".//w:txbxContent{_ONCE}"):
+                if find(inner, above) == find(element, above) + 1:  # not in another box, which yields it
+                    yield from self.blocks(inner)
+            inside = "" if is_table else f"[count(ancestor::w:p) = {1 + find(element, 'count(ancestor::w:p)')}]"
+            for drawing in find(element, f".//w:drawing{_ONCE}{inside}"):
+                yield from filter(str.strip, find(drawing, "./*/wp:docPr/@descr"))
+                yield from objects(drawing, self.part)
             for kind in ("footnote", "endnote", "comment"):
                 for name in find(element, f".//w:{kind}Reference/@w:id"):
-                    if text := self._notes.pop((kind, name), ""):
-                        yield f"[{kind.capitalize()}: {text}]"
+                    yield from filter(None, [self._notes.pop((kind, name), "")])
 
-    def _paragraph(self, element: "BaseOxmlElement") -> str:
+    def text(self, element: "Element", part: Part) -> str:
+        """Return the text of all paragraphs in an element on one line."""
+        texts = (written(self._runs(each, part, Run(""), [])).strip() for each in find(element, f".//w:p{_ONCE}"))
+        return " ".join(filter(None, texts))
+
+    def _paragraph(self, element: "Element") -> str:
         """Return one paragraph with its number and the Markdown mark of its style."""
-        text = _words(element).strip()
-        name = self._names.get(next(iter(find(element, "./w:pPr/w:pStyle/@w:val")), ""), "")
+        text = written(self._runs(element, self.part, Run(""), [])).strip()
+        style = self._styles.get(find(element, "string(./w:pPr/w:pStyle/@w:val)"))
+        name = _value(style, "name").lower()
         if not text:
             return ""
         number = self._numbering.number(element)
         text = f"{number} {text}" if number else text
-        if heading := re.fullmatch(r"Heading ([1-6])", name):
+        if heading := re.fullmatch(r"heading ([1-6])", name):
             return f"{'#' * int(heading[1])} {single_line(text)}"
-        if name == "Title":
+        if name == "title":
             return f"# {single_line(text)}"
-        return f"- {text}" if name.startswith("List") and not number else text
+        return f"- {text}" if name.startswith("list") and not number else text
+
+    def _table(self, table: "Element") -> str:
+        """Return a table; rows and cells may be in content controls, and deleted and hidden rows are left out."""
+        depth = f"count(ancestor::w:tbl) = {1 + find(table, 'count(ancestor::w:tbl)')}"
+        rows = find(table, f".//w:tr[{depth}][not(w:trPr/w:del or w:trPr/w:hidden)]")
+        headers = sum(1 for _ in takewhile(lambda row: find(row, "boolean(./w:trPr/w:tblHeader)"), rows))
+        cells: list[Cells] = [[*_before(row), *map(self._cell, find(row, f".//w:tc[{depth}]"))] for row in rows]
+        return markdown_tables(cells, headers=headers if headers > 1 else 0)
+
+    def _cell(self, cell: "Element") -> Span:
+        columns = int(find(cell, "string(./w:tcPr/w:gridSpan/@w:val)") or 1)
+        continues = find(cell, "boolean(./w:tcPr/w:vMerge[not(@w:val = 'restart')])")
+        return Span(None if continues else self.text(cell, self.part), columns)
+
+    def _runs(self, element: "Element", part: Part, marks: Run, fields: list[str]) -> Iterator[Run]:
+        """Yield the runs of a paragraph with insertions, links and formulas, without deletions, moved text and boxes.
+
+        Args:
+            element: a paragraph, or an element of it.
+            part: the part of the file, which has the addresses of links.
+            marks: the marks of the text in the element.
+            fields: the instructions of the fields that are open here.
+        """
+        for child in element:
+            name = str(child.tag).rpartition("}")[2]
+            if name == "r":
+                yield from self._run(child, marks, fields)
+            elif name == "oMath":
+                yield marks._replace(text=f" {equation(child)} ")
+            elif name == "hyperlink":
+                anchor = find(child, "string(@w:anchor)")
+                address = part.address(child.get(f"{RELATED}id"))
+                address = f"{address}#{anchor}" if address and anchor else address
+                yield from self._runs(child, part, marks._replace(address=address), fields)
+            elif name == "fldSimple":
+                linked = _HYPERLINK.search(find(child, "string(@w:instr)"))
+                yield from self._runs(child, part, marks._replace(address=linked[1] if linked else ""), fields)
+            elif name not in _NOT_SHOWN:
+                yield from self._runs(child, part, marks, fields)
+
+    def _run(self, run: "Element", marks: Run, fields: list[str]) -> Iterator[Run]:
+        marks = self._marks(run, marks)
+        alternatives = (choice for each in run.iterchildren(f"{_ALTERNATIVES}AlternateContent") for choice in each)
+        choices = (choice for choice in alternatives if choice.tag == f"{_ALTERNATIVES}Choice")
+        for child in chain(run, chain.from_iterable(choices)):
+            name = str(child.tag).rpartition("}")[2]
+            if name == "fldChar":
+                yield marks._replace(text=_field(child, fields))
+            elif name == "instrText" and fields:
+                fields[-1] += child.text or ""
+            elif name in ("sym", "symEx"):
+                code, font = (find(child, f"string(@*[local-name() = '{part}'])") for part in ("char", "font"))
+                yield marks._replace(text=chr(int(code or "20", 16)), font=font)
+            elif name == "ruby":
+                base, above = (find(child, f"string(./w:{part})") for part in ("rubyBase", "rt"))
+                yield marks._replace(text=f"{base}({above})")
+            elif name in _WORDS and all(_SHOWN in field for field in fields):
+                linked = next((found for field in fields if (found := _HYPERLINK.search(field))), None)
+                text = _WORDS[name] or re.sub(r"[\r\n]+", " ", child.text or "")
+                yield marks._replace(text=text, address=linked[1] if linked else marks.address)
+
+    def _marks(self, run: "Element", marks: Run) -> Run:
+        """Return the marks of a run: its own, or those of its style or of the style of the paragraph."""
+        own = run.find(f"{_W}rPr")
+        paragraph = next(run.iterancestors(f"{_W}p"), run)
+        found = (run.find(f"{_W}rPr/{_W}rStyle"), paragraph.find(f"{_W}pPr/{_W}pStyle"))
+        styles = [style.get(f"{_W}val", "") for style in found if style is not None]
+
+        def value(name: str, attribute: str = "val") -> str:
+            found = own.find(_W + name) if own is not None else None
+            if found is not None:
+                return str(found.get(_W + attribute, "1"))
+            return next((text for style in styles if style and (text := self._of_style(style, name, attribute))), "0")
+
+        return marks._replace(
+            raised=value("vertAlign") == "superscript",
+            struck=value("strike") not in _NO or value("dstrike") not in _NO,
+            hidden=value("vanish") not in _NO,
+            font=value("rFonts", "ascii"),
+        )
+
+    def _find_property(self, style: str, name: str, attribute: str) -> str:
+        """Return a property of a style, perhaps from the one on which it is based."""
+        for _ in range(20):
+            element = self._styles.get(style)
+            if element is None:
+                return ""
+            found = element.find(f"{_W}rPr/{_W}{name}")
+            if found is not None:
+                return str(found.get(_W + attribute, "1"))
+            style = find(element, "string(./w:basedOn/@w:val)")
+        return ""
 
 
-def _table(table: "BaseOxmlElement") -> str:
-    """Return a table; rows and cells may be in content controls, and deleted rows are left out."""
-    depth = f"count(ancestor::w:tbl) = {1 + find(table, 'count(ancestor::w:tbl)')}"
-    rows = find(table, f".//w:tr[{depth}][not(w:trPr/w:del)]")
-    return markdown_tables([[_words_below(cell) for cell in find(row, f".//w:tc[{depth}]")] for row in rows])
+def _before(row: "Element") -> Iterator[str]:
+    """Yield empty cells for the columns of a table before the first cell of a row."""
+    return repeat("", int(find(row, "string(./w:trPr/w:gridBefore/@w:val)") or 0))
 
 
-def _words_below(element: "BaseOxmlElement") -> str:
-    return " ".join(filter(None, map(_words, find(element, ".//w:p")))).strip()
+def _field(character: "Element", fields: list[str]) -> str:
+    """Open or close a field, and return the box or the entry that an old form field shows."""
+    kind = character.get(f"{_W}fldCharType")
+    if kind == "end":
+        del fields[-1:]
+    elif kind == "separate" and fields:
+        fields[-1] += _SHOWN
+    elif kind == "begin":
+        fields.append("")
+        if find(character, "boolean(./w:ffData/w:checkBox)"):
+            states = find(character, ".//w:checked") or find(character, ".//w:checkBox/w:default")
+            return box(checked=bool(states) and states[0].get(f"{_W}val", "1") not in _NO)
+        entries = find(character, ".//w:ddList/w:listEntry/@w:val")
+        chosen = find(character, "string((.//w:ddList/w:result | .//w:ddList/w:default)[1]/@w:val)") or "0"
+        return "".join(entries[int(chosen) :][:1])
+    return ""
 
 
-def _words(paragraph: "BaseOxmlElement") -> str:
-    """Return the text of a paragraph with insertions, links and formulas, without deletions, moved text and boxes."""
-    of_it = f"[count(ancestor::w:p) = {1 + find(paragraph, 'count(ancestor::w:p)')}]"
-    present = "[not(ancestor::w:del or ancestor::w:moveFrom)]"
-    nodes = find(paragraph, " | ".join(f".//{name}{_ONCE}{of_it}{present}" for name in _WORDS))
-    marks = {"tab": "\t", "br": "\n", "noBreakHyphen": "-", "oMath": " "}
-    return "".join(marks.get(node.tag.rpartition("}")[2], node.text or "") for node in nodes)
+def _chunk(part: Part) -> Iterator[str]:
+    """Yield the text of a file of another format that is a part of a Word file."""
+    from sleuth.tools.documents.formats.html_format import decode_html, parse_html, whole_page
+
+    suffix = PurePosixPath(part.name).suffix.lower()
+    if suffix in (".mht", ".mhtml"):
+        page = message_from_bytes(part.data, policy=default_policy).get_body(("html", "plain"))
+        content = page.get_payload(decode=True) if page is not None else b""
+        yield whole_page(parse_html(decode_html(content if isinstance(content, bytes) else b"")))
+    elif suffix in (".htm", ".html", ".xhtml"):
+        yield whole_page(parse_html(decode_html(part.data)))
+    elif suffix == ".txt":
+        yield decode(part.data)
+    elif suffix in (".docx", ".rtf"):
+        yield from (section.text for section in (read_docx if suffix == ".docx" else read_rtf)(part.data).sections)
 
 
 def find(element: Any, path: str) -> Any:  # noqa: ANN401 - of lxml, whose classes python-docx replaces for some tags
@@ -183,18 +333,22 @@ def _compiled(path: str) -> Any:  # noqa: ANN401
 class Numbering:
     """Counters of the numbered lists of a file; paragraphs are to be counted in their order."""
 
-    def __init__(self, numbering: Any, styles: Any) -> None:  # noqa: ANN401 - elements; of the first perhaps None
-        self._styles = {find(style, "string(@w:styleId)"): style for style in find(styles, "./w:style")}
+    def __init__(self, numbering: "Element | None", styles: "Mapping[str, Element]") -> None:
+        self._styles = styles
         self._lists: dict[str, tuple[str, dict[int, Any], dict[int, int]]] = {}
         self._counters: dict[str, dict[int, int]] = {}
         self._started: set[str] = set()
         lists = [] if numbering is None else find(numbering, "./w:num")
+        abstract: dict[str, list[Any]] = defaultdict(list)
+        for one in [] if numbering is None else find(numbering, "./w:abstractNum"):
+            abstract[find(one, "string(@w:abstractNumId)")].append(one)
         for each in lists:
             key = find(each, "string(./w:abstractNumId/@w:val)")
-            abstract = [
-                one for one in find(numbering, "./w:abstractNum") if find(one, "string(@w:abstractNumId)") == key
+            levels = [
+                level
+                for one in (*abstract.get(key, []), each)
+                for level in find(one, "./w:lvl | ./w:lvlOverride/w:lvl")
             ]
-            levels = [level for one in (*abstract, each) for level in find(one, "./w:lvl | ./w:lvlOverride/w:lvl")]
             starts = {
                 _level(at.getparent()): int(_value(at.getparent(), "startOverride"))
                 for at in find(each, "./*/w:startOverride")

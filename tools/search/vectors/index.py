@@ -24,6 +24,12 @@ MAX_EXACT = 10_000
 """Vectors, of a filter or in Postgres, up to which all are compared; beyond, a neighbor graph is searched."""
 
 
+MEANINGLESS = ("blorptang fizzwuggle", "florbish queddle nank", "ghznoak paqqb", "qmrjsta brzgl", "trelk", "zyxwv")
+"""Texts without a meaning. Some passages are similar to them too: how much depends on the embedder and the passages."""
+MARGIN = 0.02
+"""What a text must be more similar to a passage than these: none of 110 other meaningless texts was, with MiniLM."""
+
+
 class VectorIndex(Index):
     """Embeddings of one collection's passages; stores its embedder too."""
 
@@ -89,6 +95,11 @@ class VectorIndex(Index):
         if len(self._allowed) <= MAX_EXACT:
             return self._nearest_allowed(vector, k, self._allowed)
         return search_deeper(partial(self._nearest, vector), k, self._allowed, depth=4 * k)
+
+    def has_similar(self, text: str) -> bool:
+        """Return whether a passage is more similar to a text than passages are to meaningless ones."""
+        best, *by_chance = (self.search(each, 1) for each in (text, *MEANINGLESS))
+        return bool(best) and best[0][1] > max(found[0][1] for found in by_chance if found) + MARGIN
 
     def dimension(self) -> int | None:
         """Return the length of the vectors; None while the collection is empty."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx2
 
-from sleuth.tools.documents.formats.plain_formats import decode_html
+from sleuth.tools.documents.formats.html_format import decode_html
 from sleuth.tools.errors import DocumentError, UsageError
 from sleuth.tools.settings import client_options
 from sleuth.tools.sources.web_pages.page import Page, read_page_file

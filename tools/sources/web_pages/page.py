@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 
-from sleuth.tools.documents.formats.plain_formats import decode_html, html_title, parse_html, whole_page
+from sleuth.tools.documents.formats.html_format import (
+    MAX_LAYOUT_CELL,
+    decode_html,
+    html_title,
+    parse_html,
+    table_rows,
+    whole_page,
+)
+from sleuth.tools.documents.formats.tables import grid
 from sleuth.tools.documents.loading import read_bytes
 from sleuth.tools.documents.resource_limits import Bounds
 from sleuth.tools.documents.worker import Worker, WorkerError
@@ -45,14 +53,11 @@ _SILENT = re.compile(
 _INLINE_DATA = re.compile(r"data:[\w.+-]{1,80}/[\w.+-]{1,80};base64,[A-Za-z0-9+/=]+")
 MAX_ROWS = 2_000
 MAX_COLUMNS = 64
-MAX_LAYOUT_CELL = 1_000
-"""Characters; a table with a longer cell lays out prose."""
 MAX_TABLE_CHARS = 100_000
 """Characters that all tables of one page may have."""
 
-_CELLS = ("th", "td")
 _BAR = re.compile(r"(?<!\\)\|")
-_PARTS = ("table", "caption", "tbody", "thead", "tfoot", "tr", *_CELLS)
+_PARTS = ("table", "caption", "tbody", "thead", "tfoot", "tr", "th", "td")
 _HTML = (".html", ".htm", ".xhtml")
 _Text = Annotated[str, BeforeValidator(lambda given: "" if given is None else given)]
 
@@ -219,7 +224,7 @@ def extract(given: dict[str, Any], _bounds: Bounds) -> dict[str, Any]:
     """
     page = Page(**{**given, "warnings": tuple(given["warnings"])})
     markup, warnings = visible_markup(normalize(page.html))
-    soup = parse_html(markup)
+    soup = parse_html(markup, links=False)
     title = html_title(soup)
     tables, cut = take_tables(soup)
     text, shortened = _cut(_text(soup), MAX_TEXT, "\n", "of text were kept")
@@ -285,34 +290,14 @@ def take_tables(soup: "BeautifulSoup") -> tuple[list[Table], list[str]]:
     return kept, warnings
 
 
-def _is_data(rows: list[list[str]]) -> bool:
+def _is_data(rows: list[Sequence[str]]) -> bool:
     wide = len(rows) > 1 and max(map(len, rows)) > 1
     return wide and all(len(cell) <= MAX_LAYOUT_CELL for row in rows for cell in row)
 
 
-def _grid(table: "Tag") -> list[list[str]]:
-    """Return a table's cells as text; a cell that spans several rows or columns is repeated in each of them."""
-    rows: list[list[str]] = []
-    hanging: dict[int, tuple[int, str]] = {}
-    for row in table("tr", limit=MAX_ROWS):
-        line: dict[int, str] = {column: text for column, (_, text) in hanging.items()}
-        hanging = {column: (left - 1, text) for column, (left, text) in hanging.items() if left > 1}
-        column = 0
-        for cell in row(_CELLS, limit=MAX_COLUMNS):
-            while column in line:
-                column += 1
-            text = single_line(cell.get_text(" "))
-            for spanned in range(column, min(column + _span(cell, "colspan"), MAX_COLUMNS)):
-                line[spanned] = text
-                if (down := _span(cell, "rowspan")) > 1:
-                    hanging[spanned] = (down - 1, text)
-        rows.append([line.get(column, "") for column in range(max(line, default=-1) + 1)])
-    return [row if len(set(row)) > 1 else row[:1] for row in rows]  # a heading across the whole table is kept once
-
-
-def _span(cell: "Tag", name: str) -> int:
-    value = str(cell.get(name, "1")).strip()
-    return min(max(int(value), 1), MAX_ROWS) if value.isdecimal() and len(value) < 6 else 1
+def _grid(table: "Tag") -> list[Sequence[str]]:
+    rows, headers = table_rows(table, limit=MAX_ROWS)
+    return [cells[:MAX_COLUMNS] for _, cells in grid(enumerate(rows), headers=headers)]
 
 
 def cell_name(markdown: str, place: int) -> str:

@@ -17,6 +17,7 @@ import {
 } from "@xyflow/react";
 import "@xyflow/react/dist/style.css";
 import { useEffect, useMemo, useRef, useState } from "react";
+import { useWide } from "../wide";
 import { curve, place, type Box, type Line, type Point } from "./layout";
 
 export interface Shape extends Box {
@@ -43,7 +44,23 @@ interface Props {
 type BoxNode = Node<{ shape: Shape }>;
 type LineEdge = Edge<{ points: Point[]; at: Point | null }>;
 
-export function Diagram({ label, shapes, arrows, direction = "LR" }: Props) {
+/** The graph; on a narrow screen, where it would not be legible, its arrows as lines of text. */
+export function Diagram(props: Props) {
+  const { label, shapes, arrows } = props;
+  const nameOf = (id: string) => shapes.find((shape) => shape.id === id)?.label ?? id;
+  if (useWide()) return <Drawn {...props} />;
+  return (
+    <ul aria-label={label}>
+      {arrows.map((arrow) => (
+        <li key={arrow.id}>
+          {nameOf(arrow.from)} <span className="quiet">{arrow.label ?? "→"}</span> {nameOf(arrow.to)}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Drawn({ label, shapes, arrows, direction = "LR" }: Props) {
   const { nodes, edges, shape } = useMemo(() => drawn(shapes, arrows, direction), [shapes, arrows, direction]);
   const frame = useRef<HTMLDivElement>(null);
   const [flow, setFlow] = useState<ReactFlowInstance<BoxNode, LineEdge> | null>(null);

@@ -16,9 +16,14 @@ type Cited = Pick<Citation, "document" | "title" | "quote" | "start" | "end" | "
 export function DocumentDialog({ citation, onClose }: { citation: Cited; onClose: () => void }) {
   return (
     <Dialog title={citation.title || citation.reference || "Source"} onClose={onClose} wide>
-      {citation.document ? <Opened citation={citation} /> : <NoDocument citation={citation} />}
+      <CitedDocument citation={citation} />
     </Dialog>
   );
+}
+
+/** The cited document, scrolled to the quote. */
+export function CitedDocument({ citation }: { citation: Cited }) {
+  return citation.document ? <Opened citation={citation} /> : <NoDocument citation={citation} />;
 }
 
 function Opened({ citation }: { citation: Cited }) {

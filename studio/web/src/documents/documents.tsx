@@ -1,13 +1,14 @@
-import { useState, type ReactNode } from "react";
+import { useDeferredValue, useState, type ReactNode } from "react";
 import { remove } from "../api";
-import { count, when } from "../format";
-import { FilterField } from "../filter-field";
+import { when } from "../format";
+import { FILTER } from "../filter-field";
 import { Busy, Problem } from "../parts";
 import type { DocumentRow } from "../types";
 import { go, hrefOf } from "../route";
 import { DeleteButton, Selection } from "../selection";
 import { refresh, useAction, useServer } from "../server";
 import { DocumentDialog } from "./document-dialog";
+import { searchIn, typeOf } from "./search";
 import { Upload } from "./upload";
 
 const PAGE = 200;
@@ -17,9 +18,8 @@ const COLUMNS = 8;
 export default function Documents({ ingest, id }: { ingest: string; id: string }) {
   const [opened, setOpened] = useState<Pick<DocumentRow, "id" | "title"> | null>(id ? { id, title: id } : null);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
-  const [find, setFind] = useState("");
   const [typed, setTyped] = useState("");
-  const [where, setWhere] = useState("");
+  const { find, where } = searchIn(useDeferredValue(typed));
   const changed = () => refresh("documents");
   const { value: rows } = useServer<DocumentRow[]>(pathOf(find, where));
   const ids = (rows ?? []).map((row) => row.id);
@@ -28,20 +28,17 @@ export default function Documents({ ingest, id }: { ingest: string; id: string }
     <article className="page">
       <h1>Documents</h1>
       <Upload ingest={ingest} onRead={changed} />
-      <label className="inline find">
-        Find by title
-        <input type="search" maxLength={200} value={find} onChange={(event) => setFind(event.target.value)} />
+      <label className="find">
+        <span className="unseen">Search</span>
+        <input
+          type="search"
+          maxLength={2000}
+          spellCheck={false}
+          placeholder={`Search titles, or ${FILTER}`}
+          value={typed}
+          onChange={(event) => setTyped(event.target.value)}
+        />
       </label>
-      <form
-        className="row at-bottom"
-        onSubmit={(event) => {
-          event.preventDefault();
-          setWhere(typed);
-        }}
-      >
-        <FilterField where={typed} onType={setTyped} />
-        <button>Filter</button>
-      </form>
       <Selection
         ids={[...selected]}
         noun="document"
@@ -147,18 +144,6 @@ function FullRow({ children }: { children: ReactNode }) {
   );
 }
 
-/** A short name of a media type, such as "pdf". */
-function typeOf(mediaType: string): string {
-  return (
-    mediaType
-      .split("/")
-      .at(-1)
-      ?.replace(/^(x-|vnd\.)/, "")
-      .split(".")
-      .at(-1) ?? ""
-  );
-}
-
 interface RowProps {
   row: DocumentRow;
   selected: boolean;
@@ -190,7 +175,7 @@ function Row({ row, selected, onSelect, onOpen, onGone }: RowProps) {
         <Problem>{deleting.problem}</Problem>
       </th>
       <td>{typeOf(row.media_type)}</td>
-      <td>{count(row.passages, "passage")}</td>
+      <td>{row.passages}</td>
       <td>{row.date}</td>
       <td>{row.tags?.join(", ")}</td>
       <td>{when(row.added_at)}</td>

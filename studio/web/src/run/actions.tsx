@@ -1,37 +1,32 @@
-import { useState } from "react";
+import { useState, type ReactNode } from "react";
 import { post, remove, request } from "../api";
 import { Confirm } from "../dialog";
-import { keepDraft } from "../drafts";
 import { Menu } from "../menu";
+import { inOrder, whatItDoes } from "../method-cards";
 import { Problem } from "../parts";
 import { go, hrefOf } from "../route";
 import { copy, save } from "../save";
-import { refresh, useAction } from "../server";
-import type { Answer, Thread } from "../types";
+import { refresh, useAction, useServer } from "../server";
+import type { Answer, JsonObject, Method, Thread } from "../types";
 import { markdownOf } from "./export";
 import { SURVEY } from "./survey";
+import { CHAT } from "./turns";
 
 interface Props {
   thread: Thread;
-  answer: Answer | null;
-  running: boolean;
-  /** The run can be resumed. */
-  isResumable: boolean;
+  answer: Answer;
   onResumed: () => void;
+  children?: ReactNode;
 }
 
-/** Buttons to stop an active run and to resume a stopped one, and a menu with everything else. */
-export function Actions({ thread, answer, running, isResumable, onResumed }: Props) {
+/** What can be done with an answer; the rest is in menus. */
+export function Actions({ thread, answer, onResumed, children }: Props) {
   const [deleting, setDeleting] = useState(false);
-  const stopping = useAction(() => post(`runs/${thread.id}/stop`));
-  const resuming = useAction(async () => {
-    await post(`runs/${thread.id}/resume`);
-    onResumed();
-  });
+  const retrying = useRetry(thread, answer);
   const deletion = useAction(async () => {
     await remove(`runs/${thread.id}`);
     refresh("runs?");
-    go(hrefOf("runs"));
+    go(hrefOf(""));
   });
   const exporting = useAction(async () => {
     const response = await request(`runs/${thread.id}/export`);
@@ -41,63 +36,37 @@ export function Actions({ thread, answer, running, isResumable, onResumed }: Pro
     await post(`runs/${thread.id}/resume`, { update: true });
     onResumed();
   });
-  const surveying = useAction(async () => {
-    const made = await post<{ thread: string }>("runs", { question: thread.question, method: SURVEY });
-    go(hrefOf("runs", made.thread));
-  });
-  const markdown = () => (answer ? markdownOf(answer) : "");
-  const copying = useAction(() => copy(markdown()));
-  const problem = [stopping, resuming, updating, surveying, deletion, exporting, copying]
-    .map((each) => each.problem)
-    .find(Boolean);
+  const copying = useAction(() => copy(markdownOf(answer)));
+  const problem = [retrying, updating, deletion, exporting, copying].map((each) => each.problem).find(Boolean);
   const items = [
-    { label: "Copy the answer", disabled: !answer, onChoose: () => void copying.run() },
     {
       label: "Save as Markdown",
-      disabled: !answer,
-      onChoose: () => save(`answer-${thread.id}.md`, markdown(), "text/markdown"),
+      onChoose: () => save(`answer-${thread.id}.md`, markdownOf(answer), "text/markdown"),
     },
     { label: "Save as JSON", onChoose: () => void exporting.run() },
-    {
-      label: "Delete this run",
-      disabled: running,
-      onChoose: () => setDeleting(true),
-    },
+    ...(thread.part_of ? [] : [{ label: "Delete this run", onChoose: () => setDeleting(true) }]),
   ];
   return (
-    <div className="row actions">
-      {running && (
-        <button className="danger" onClick={() => void stopping.run()} disabled={stopping.busy}>
-          {stopping.busy ? "Stopping…" : "Stop"}
-        </button>
-      )}
-      {isResumable && (
-        <button className="primary" onClick={() => void resuming.run()} disabled={resuming.busy}>
-          Resume
-        </button>
-      )}
-      {!running && answer?.table && (
-        <button onClick={() => void updating.run()} disabled={updating.busy}>
-          Ask new documents
-        </button>
-      )}
-      {!running && answer?.ask_all && (
-        <button onClick={() => void surveying.run()} disabled={surveying.busy}>
-          Ask all {answer.ask_all} documents
-        </button>
-      )}
-      {!running && !answer?.table && (
-        <button
-          onClick={() => {
-            keepDraft("ask", answer?.question ?? thread.question);
-            go(hrefOf("", "", { from: thread.method }));
-          }}
-        >
-          Retry with another method
-        </button>
-      )}
-      <Menu label="More" items={items} />
-      <Problem>{problem}</Problem>
+    <>
+      <div className="row actions">
+        <button onClick={() => void copying.run()}>Copy</button>
+        {answer.table ? (
+          <button onClick={() => void updating.run()} disabled={updating.busy}>
+            Ask new documents
+          </button>
+        ) : (
+          <Retry retrying={retrying} />
+        )}
+        {answer.ask_all && (
+          <button onClick={() => void retrying.run(SURVEY)} disabled={retrying.busy}>
+            Ask all {answer.ask_all} documents
+          </button>
+        )}
+        <a href={hrefOf("runs", runOf(thread, answer), { tab: "details" })}>Details</a>
+        {children}
+        <Menu label="More" items={items} />
+        <Problem>{problem}</Problem>
+      </div>
       {deleting && (
         <Confirm
           title="Delete this run?"
@@ -108,6 +77,48 @@ export function Actions({ thread, answer, running, isResumable, onResumed }: Pro
           The run is deleted with all its checkpoints. Documents are not affected.
         </Confirm>
       )}
-    </div>
+    </>
+  );
+}
+
+/** The run with the steps of an answer: of a chat that of its method. */
+export function runOf(thread: Thread, { hops }: Pick<Answer, "hops">): string {
+  return thread.method === CHAT ? (hops?.at(-1)?.thread ?? thread.id) : thread.id;
+}
+
+/** Ask the question of an answer again, with another method or with the same one and its settings. */
+function useRetry(thread: Thread, answer: Answer) {
+  return useAction(async (other?: string) => {
+    const { values, budget, where = "", model = "" } = thread.options;
+    const isChat = thread.method === CHAT;
+    const method = (isChat && answer.hops?.at(-1)?.method) || thread.method;
+    const same = (isChat ? values.method_settings : values) as JsonObject | undefined;
+    const more = other ? { method: other } : { method, values: same ?? {} };
+    const { thread: made } = await post<{ thread: string }>("runs", {
+      question: answer.question,
+      budget,
+      where,
+      model,
+      ...more,
+    });
+    refresh("runs?");
+    go(hrefOf("runs", made));
+  });
+}
+
+function Retry({ retrying }: { retrying: ReturnType<typeof useRetry> }) {
+  const { value: methods } = useServer<Method[]>("methods");
+  const others = inOrder(methods ?? []).map((method) => ({
+    label: method.name,
+    about: whatItDoes(method),
+    onChoose: () => void retrying.run(method.name),
+  }));
+  return (
+    <>
+      <button onClick={() => void retrying.run()} disabled={retrying.busy}>
+        Retry
+      </button>
+      <Menu label="Other method" items={others} />
+    </>
   );
 }

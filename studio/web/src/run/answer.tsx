@@ -1,102 +1,77 @@
-import { useState, type ReactNode } from "react";
-import { DocumentDialog } from "../documents/document-dialog";
-import { EXPLANATIONS, lookOf } from "../outcome";
+import { useCallback } from "react";
+import { EXPLANATIONS, lookOf, supportOf } from "../outcome";
+import { count, seconds } from "../format";
 import { Chip } from "../parts";
 import type { Answer, Citation } from "../types";
-import type { Linked } from "./linked";
 import { AnswerMarkdown } from "./markdown";
 import { asksForApproval } from "./request";
-import { Sources } from "./sources";
-import { Downloads, SurveyTable } from "./survey-table";
+import { SurveyTable, Downloads } from "./survey-table";
+import { CHAT } from "./turns";
 
 const REPORT = "report";
 const REPORT_FORMATS = { md: "Markdown", html: "HTML", docx: "Word" };
 
 interface Props {
   answer: Answer;
-  label: string;
-  /** Shown below the answer, next to its sources. */
-  children?: ReactNode;
-  /** The source that the address names. */
-  linked?: Linked;
+  /** What the answer is called; each on the page in its own way. */
+  label?: string;
+  /** Open a source; the same function as long as the answer is the same, so that its footnotes keep the focus. */
+  onOpen: Open;
 }
 
-/** The answer with its footnotes, what follows it, and its sources. */
-export function AnswerView({ answer, label, children, linked }: Props) {
-  const [opened, setOpened] = useState<Citation | null>(linked?.citation ?? null);
-  const beside = answer.citations.length > 0 && !answer.table;
+export type Open = (answer: Answer, citation: Citation | null) => void;
+
+/** An answer with its footnotes, and its status in one line. */
+export function AnswerView({ answer, label = "Answer", onOpen }: Props) {
+  const look = lookOf(answer);
+  const also = answer.support?.also;
+  const open = useCallback((citation: Citation) => onOpen(answer, citation), [answer, onOpen]);
   return (
-    <div className={beside ? "with-sources" : "stack"}>
-      <div className="stack">
-        {linked?.notice && <p className="hint">{linked.notice}</p>}
-        <section aria-label={label} className={`answer is-${lookOf(answer)}`}>
-          {["weak", "unchecked"].includes(lookOf(answer)) && (
-            <p>
-              <Chip status={lookOf(answer)} />
-            </p>
-          )}
-          <AnswerText answer={answer} onOpen={setOpened} />
-          {answer.method === REPORT && !answer.asks && (
-            <Downloads run={answer.thread} what="report" formats={REPORT_FORMATS} />
-          )}
-          {EXPLANATIONS[answer.status] && <p className="verdict">{EXPLANATIONS[answer.status]}</p>}
-          <Support answer={answer} onOpen={setOpened} />
-          <Warnings answer={answer} />
-        </section>
-      </div>
-      {answer.table ? (
-        <SurveyTable survey={answer.table} id={answer.thread} />
-      ) : (
-        <Sources citations={answer.citations} onOpen={setOpened} />
+    <section aria-label={label} className={`answer is-${look}`}>
+      <AnswerText answer={answer} onOpen={open} />
+      {answer.method === REPORT && !answer.asks && (
+        <Downloads run={answer.thread} what="report" formats={REPORT_FORMATS} />
       )}
-      {children && <div className="stack">{children}</div>}
-      {opened && <DocumentDialog citation={opened} onClose={() => setOpened(null)} />}
-    </div>
-  );
-}
-
-/** The text of an answer; that of a survey is followed by its table, which is shown as such. */
-function AnswerText({ answer, onOpen }: { answer: Answer; onOpen: (citation: Citation) => void }) {
-  if (answer.table) return <p>{answer.text.split("\n\n")[0]}</p>;
-  if (!answer.text || asksForApproval(answer)) return null;
-  return <AnswerMarkdown answer={answer} onOpen={onOpen} />;
-}
-
-/** How well the sources support an answer, in words and on a click in figures, and what they say besides. */
-function Support({ answer, onOpen }: { answer: Answer; onOpen: (citation: Citation) => void }) {
-  const { support } = answer;
-  const sentence = SENTENCES[lookOf(answer)] ?? "How well the sources support an answer";
-  if (!support) return null;
-  const { also } = support;
-  return (
-    <>
+      {EXPLANATIONS[answer.status] && <p>{EXPLANATIONS[answer.status]}</p>}
       {also && (
-        <p className="also">
+        <p>
           The sources also say: <strong>{also.text}</strong>
           {also.citations.map((citation) => (
-            <button key={citation.passage} type="button" className="link" onClick={() => onOpen(citation)}>
+            <button key={citation.passage} type="button" className="link also" onClick={() => open(citation)}>
               {citation.title}
             </button>
           ))}
         </p>
       )}
-      <details className="support">
-        <summary>{sentence}</summary>
-        The check gives it {Math.round(100 * support.score)} of 100.
-      </details>
-    </>
+      {isFound(answer) && (
+        <p className="status">
+          <Chip status={look} /> <span>{supportOf(answer)}</span>
+          {answer.notes.length > 1 && <span>{count(answer.notes.length, "step")}</span>}
+          {typeof answer.seconds === "number" && <span className="took">{seconds(answer.seconds)}</span>}
+        </p>
+      )}
+      {answer.table && <SurveyTable survey={answer.table} id={answer.thread} />}
+      {answer.status !== "answered" && <Warnings answer={answer} />}
+    </section>
   );
 }
 
-const SENTENCES: Record<string, string> = {
-  answered: "The sources support this answer",
-  weak: "The sources support this answer only weakly",
-};
+/** True unless it is a reply of a chat without a search. */
+export function isFound({ method, status, hops, asks }: Answer): boolean {
+  return method !== CHAT || hops !== undefined || status !== "answered" || asks !== undefined;
+}
+
+/** The text of an answer; that of a survey is followed by its table, which is shown as such. */
+function AnswerText({ answer, onOpen }: { answer: Answer; onOpen: (citation: Citation) => void }) {
+  if (answer.table) return <p className="answer-text">{answer.text.split("\n\n")[0]}</p>;
+  if (!answer.text || asksForApproval(answer)) return null;
+  return <AnswerMarkdown answer={answer} onOpen={onOpen} />;
+}
 
 const FEW = 3;
 
 /** The warnings; why there is no answer is shown at once, unless the reasons are many. */
-function Warnings({ answer: { warnings, status } }: { answer: Answer }) {
+export function Warnings({ answer: { warnings, status } }: { answer: Answer }) {
   if (!warnings.length) return null;
   return (
     <details className="warnings" open={status !== "answered" && warnings.length <= FEW}>

@@ -1,7 +1,6 @@
-/** Two branches or runs side by side: the answer and cost of each, and the steps in which they differ. */
+/** Two branches or runs side by side: the answer and cost of each, their steps in pairs, and differing passages. */
 
 import { pathTo } from "../branches";
-import { fresh, linesOf } from "../changes";
 import { callsIn, costOf } from "../cost";
 import { count, spent } from "../format";
 import { EXPLANATIONS, lookOf } from "../outcome";
@@ -9,9 +8,10 @@ import { Busy, Chip, Problem } from "../parts";
 import { go, hrefOf } from "../route";
 import type { Answer, Checkpoint, Moment, Run, Thread } from "../types";
 import { useServer } from "../server";
+import { aligned, isAlike, rowsOf, shortened, type Row } from "./alignment";
+import { AnswerMarkdown } from "./markdown";
 import { PassageDifferences } from "./passage-differences";
 import { alike, endOf, optionsOf, pairOf, type Option } from "./pairs";
-import { titleOf } from "./timeline";
 
 interface Props {
   thread: Thread;
@@ -79,8 +79,6 @@ function Pair({ thread, history, options, a, left, right }: PairProps) {
           options={options}
           chosen={left}
           path={paths[0]}
-          alike={first}
-          others={textsOf(paths[1], second)}
           onChoose={(value) => show(value, right.value)}
         />
         <Side
@@ -88,11 +86,10 @@ function Pair({ thread, history, options, a, left, right }: PairProps) {
           options={options}
           chosen={right}
           path={paths[1]}
-          alike={second}
-          others={textsOf(paths[0], first)}
           onChoose={(value) => show(a, value)}
         />
       </div>
+      <Steps a={rowsOf(paths[0], first)} b={rowsOf(paths[1], second)} before={first} />
       <PassageDifferences a={{ thread: left.thread, path: paths[0] }} b={{ thread: right.thread, path: paths[1] }} />
     </>
   );
@@ -111,18 +108,12 @@ interface SideProps {
   options: Option[];
   chosen: Option;
   path: Moment[];
-  /** The number of its first checkpoints that the other branch has, too. */
-  alike: number;
-  /** The texts of the other branch's steps. */
-  others: ReadonlySet<string>;
   onChoose: (value: string) => void;
 }
 
-/** One side: the answer, and the steps that the other side does not have. */
-function Side({ label, options, chosen, path, alike: first, others, onChoose }: SideProps) {
+/** One side: the choice of a branch, and its answer. */
+function Side({ label, options, chosen, path, onChoose }: SideProps) {
   const head = path.at(-1);
-  const different = path.slice(first).filter((moment) => !others.has(textOf(moment, path)));
-  const same = path.length - different.length;
   return (
     <section aria-label={label}>
       <label className="inline">
@@ -135,15 +126,25 @@ function Side({ label, options, chosen, path, alike: first, others, onChoose }: 
           ))}
         </select>
       </label>
-      {head && <Outcome thread={chosen.thread} head={head.checkpoint} />}
-      <ol className="steps">
-        {same > 0 && <li className="quiet">{count(same, "checkpoint")} alike</li>}
-        {different.map((moment) => (
-          <li key={moment.checkpoint} className="step differs">
-            <strong>{titleOf(moment, fresh(moment, path))}</strong> <StepCost moment={moment} path={path} />
-            {linesOf(fresh(moment, path)).map((line) => (
-              <p key={line}>{line}</p>
-            ))}
+      {head && <Outcome option={chosen} head={head.checkpoint} />}
+    </section>
+  );
+}
+
+/** The steps of both sides in pairs; those that are alike are counted, with those `before` them. */
+function Steps({ a, b, before }: { a: Row[]; b: Row[]; before: number }) {
+  const pairs = aligned(a, b);
+  const different = pairs.filter((pair) => !isAlike(pair));
+  const same = before + pairs.length - different.length;
+  return (
+    <section aria-labelledby="steps" className="wide">
+      <h2 id="steps">Steps</h2>
+      {same > 0 && <p className="quiet">{count(same, "step")} alike</p>}
+      <ol className="paired">
+        {different.map(([left, right], at) => (
+          <li key={at} className="compare">
+            <Cell row={left} />
+            <Cell row={right} />
           </li>
         ))}
       </ol>
@@ -151,33 +152,32 @@ function Side({ label, options, chosen, path, alike: first, others, onChoose }: 
   );
 }
 
-/** The text of a step, to find steps that the other branch does not have. */
-function textOf(moment: Moment, path: Moment[]): string {
-  const changed = fresh(moment, path);
-  return [titleOf(moment, changed), ...linesOf(changed)].join("\n");
-}
-
-function textsOf(path: Moment[], first: number): ReadonlySet<string> {
-  return new Set(path.slice(first).map((moment) => textOf(moment, path)));
-}
-
-function StepCost({ moment, path }: { moment: Moment; path: Moment[] }) {
-  const cost = costOf(callsIn(fresh(moment, path)));
-  return cost.calls > 0 && <span className="quiet">{spent(cost)}</span>;
-}
-
-/** The answer of a branch and its total cost. */
-function Outcome({ thread, head }: { thread: string; head: string }) {
-  const { value: last, problem } = useServer<Checkpoint>(`runs/${thread}/checkpoints/${head}`);
-  if (!last) return <Problem>{problem}</Problem>;
-  const verdict = last.values.verdict as unknown as Pick<Answer, "status" | "text" | "support"> | null;
+function Cell({ row }: { row: Row | null }) {
+  if (!row) return <div className="quiet">–</div>;
   return (
-    <div className={`answer is-${verdict && lookOf(verdict)}`}>
-      <p className="row">
-        {verdict && <Chip status={lookOf(verdict)} />}
-        <span className="quiet">{spent(costOf(callsIn(last.values)))}</span>
-      </p>
-      <p className="answer-text">{verdict ? verdict.text || EXPLANATIONS[verdict.status] : "No answer yet."}</p>
+    <div>
+      <strong>{row.title}</strong> <span className="quiet">{row.cost}</span>
+      {row.lines.map((line) => (
+        <p key={line}>{line}</p>
+      ))}
     </div>
   );
 }
+
+/** The answer of a branch and its total cost. */
+function Outcome({ option: { thread, method }, head }: { option: Option; head: string }) {
+  const { value: last, problem } = useServer<Checkpoint>(`runs/${thread}/checkpoints/${head}`);
+  if (!last) return <Problem>{problem}</Problem>;
+  const verdict = last.values.verdict as unknown as Pick<Answer, "status" | "text" | "support"> | null;
+  const text = verdict ? verdict.text || (EXPLANATIONS[verdict.status] ?? "") : "No answer yet.";
+  return (
+    <div className="answer">
+      <AnswerMarkdown answer={{ text: shortened(text), citations: [] }} onOpen={ignore} />
+      <p className="status">
+        {verdict && <Chip status={lookOf({ ...verdict, method })} />} <span>{spent(costOf(callsIn(last.values)))}</span>
+      </p>
+    </div>
+  );
+}
+
+const ignore = () => undefined;

@@ -6,7 +6,7 @@ import { workOf } from "./sentences";
 export function CostTable({ cost, took }: { cost: Cost; took?: number | null | undefined }) {
   const rows = Object.entries(cost.nodes).map(([node, part]) => [workOf(node, false), part] as const);
   return (
-    <details className="box">
+    <details className="box" open>
       <summary>Cost{typeof took === "number" && `: ${seconds(took)}`}</summary>
       <div className="scroll" role="region" aria-label="Cost" tabIndex={0}>
         <table>

@@ -6,6 +6,7 @@ import { Busy, Problem } from "../parts";
 import { go, hrefOf, replace } from "../route";
 import type { Method, Moment, Thread } from "../types";
 import { useServer } from "../server";
+import { useWide } from "../wide";
 import { Machine } from "./machine";
 import { StepDetails } from "./step-details";
 import { SURVEY } from "./survey";
@@ -14,12 +15,15 @@ import { Timeline } from "./timeline";
 interface Props {
   thread: Thread;
   at: string;
+  /** The form for a fork is open from the beginning. */
+  isForking: boolean;
   onBegun: () => void;
 }
 
-export default function Explorer({ thread, at, onBegun }: Props) {
+export default function Explorer({ thread, at, isForking, onBegun }: Props) {
   const { value: history, problem } = useServer<Moment[]>(`runs/${thread.id}/history`);
   const { value: methods } = useServer<Method[]>("methods");
+  const isWide = useWide();
   const chosen = history?.some((moment) => moment.checkpoint === at) ? at : (history?.[0]?.checkpoint ?? "");
   const path = useMemo(() => (history ? pathTo(history, headOf(history, chosen)) : []), [history, chosen]);
   const choose = useCallback(
@@ -33,7 +37,7 @@ export default function Explorer({ thread, at, onBegun }: Props) {
   if (!moment) return <p className="quiet">No checkpoints yet.</p>;
   return (
     <>
-      {method && (
+      {method && isWide && (
         <section aria-labelledby="machine" className="wide">
           <h2 id="machine">State machine of {method.name}</h2>
           <Machine method={method} path={path} chosen={chosen} onChoose={choose} />
@@ -50,10 +54,12 @@ export default function Explorer({ thread, at, onBegun }: Props) {
           moment={moment}
           history={history}
           methods={methods.filter(({ name }) => name !== SURVEY || thread.method === SURVEY)}
+          isForking={isForking}
           onBegun={onBegun}
           onUsed={() => {
             // The newest step is followed while the run continues, but not away from what is read or edited.
-            if (at !== chosen) replace(hrefOf("runs", thread.id, { tab: "explore", at: chosen }));
+            if (at === chosen) return;
+            replace(hrefOf("runs", thread.id, { tab: "explore", at: chosen, ...(isForking && { fork: "" }) }));
           }}
         />
       </div>

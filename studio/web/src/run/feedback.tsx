@@ -25,35 +25,33 @@ export function Feedback({ thread }: { thread: Thread }) {
   });
   return (
     <form
-      className="stack"
+      className="row feedback"
       aria-label="Feedback"
       onSubmit={(event) => {
         event.preventDefault();
         void saving.run(rating);
       }}
     >
-      <div className="row">
-        {RATINGS.map(({ rating: name, label }) => (
-          <button
-            key={name}
-            type="button"
-            aria-label={label}
-            aria-pressed={rating === name}
-            onClick={() => {
-              const chosen = rating === name ? "" : name;
-              setRating(chosen);
-              void saving.run(chosen);
-            }}
-          >
-            <Thumb isDown={name === "down"} />
-          </button>
-        ))}
-        <span className="quiet" role="status">
-          {saved}
-        </span>
-      </div>
+      {RATINGS.map(({ rating: name, label }) => (
+        <button
+          key={name}
+          type="button"
+          aria-label={label}
+          aria-pressed={rating === name}
+          onClick={() => {
+            const chosen = rating === name ? "" : name;
+            setRating(chosen);
+            void saving.run(chosen);
+          }}
+        >
+          <Thumb isDown={name === "down"} />
+        </button>
+      ))}
+      <span className="quiet" role="status">
+        {saved}
+      </span>
       {rating && (
-        <div className="row">
+        <>
           <input
             aria-label="Comment"
             placeholder="What is good or wrong?"
@@ -65,7 +63,7 @@ export function Feedback({ thread }: { thread: Thread }) {
             }}
           />
           <button disabled={saving.busy}>Save the comment</button>
-        </div>
+        </>
       )}
       <Problem>{saving.problem}</Problem>
     </form>

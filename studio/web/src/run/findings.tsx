@@ -24,17 +24,16 @@ export function Findings({ answer, live, id, state }: Props) {
   const notes = withQuotes(answer.notes, state);
   if (!notes.length && !live.steps.length && !hops?.length) return null;
   return (
-    <details className="box findings">
-      <summary>How this was found</summary>
+    <>
       <Notes notes={notes} citations={answer.citations} />
       <SubRuns answer={answer} />
       {live.steps.length > 0 && (
         <section aria-labelledby="steps">
-          <h3 id="steps">Steps</h3>
-          <StepList live={live} id={id} />
+          <h2 id="steps">Steps</h2>
+          <StepList steps={live.steps} id={id} />
         </section>
       )}
-    </details>
+    </>
   );
 }
 
@@ -136,7 +135,7 @@ function SubRuns({ answer: { hops } }: { answer: Answer }) {
   if (!hops?.length) return null;
   return (
     <section aria-label="Methods used">
-      <h3>Methods used</h3>
+      <h2>Methods used</h2>
       <ol className="hops">
         {hops.map((hop, at) => (
           <li key={at}>

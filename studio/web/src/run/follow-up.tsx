@@ -1,66 +1,64 @@
 import { useState } from "react";
 import { post } from "../api";
-import { DEFAULT } from "../ask";
+import { Composer } from "../composer";
 import { useDraft } from "../drafts";
-import { isWhole } from "../method-panel";
-import { Problem } from "../parts";
-import { isSendable, QuestionField } from "../question-field";
+import { budgetOf } from "../limits";
+import { DEFAULT } from "../method-cards";
+import { isWhole, valuesOf, WAY } from "../method-panel";
+import { preference } from "../preferences";
 import { go, hrefOf } from "../route";
+import { rename } from "../runs/rename";
 import { refresh, useAction, useServer } from "../server";
 import type { Method, Thread } from "../types";
-
-const CHAT = "chat";
+import { CHAT } from "./turns";
 
 interface Props {
   thread: Thread;
+  /** The last message is being answered: the next one can be typed, not sent. */
+  active: boolean;
   /** Called when a chat has received the message: the same run continues. */
   onSent: () => void;
 }
 
-/** Form for the next message of a chat, or for a follow-up that starts one, by default with the same method. */
-export function FollowUpForm({ thread, onSent }: Props) {
+/** Box for the next message of a chat, or for a follow-up that starts one, by default with the same method. */
+export function FollowUpForm({ thread, active, onSent }: Props) {
   const { value } = useServer<Method[]>("methods");
-  const methods = (value ?? []).filter((each) => !each.baseline && !isWhole(each)).map(({ name }) => name);
+  const methods = (value ?? []).filter((each) => !each.baseline && !isWhole(each));
   const [question, setQuestion] = useDraft(`after ${thread.id}`);
-  const [chosen, setChosen] = useState("");
-  const method = chosen || (methods.includes(thread.method) ? thread.method : DEFAULT);
+  const [way, setWay] = useState(WAY);
+  const isChat = thread.method === CHAT;
+  const before = isChat ? thread.options.values.method : thread.method;
+  const find = (name: unknown) => methods.find((each) => each.name === name);
+  const method = find(way.method) ?? find(before) ?? find(DEFAULT);
   const asking = useAction(async () => {
     const { id, options } = thread;
-    const more =
-      thread.method === CHAT
-        ? { method: CHAT, thread: id }
-        : { method, after: id, where: options.where, ...(method === thread.method && { values: options.values }) };
-    const made = await post<{ thread: string }>("runs", { question, budget: options.budget, ...more });
+    const name = method?.name ?? DEFAULT;
+    const isChanged = name !== before || Object.keys(way.typed).length > 0;
+    const values = method && isChanged ? valuesOf(method, way.typed) : options.values;
+    const budget = Object.keys(way.limits).length ? budgetOf(way.limits) : options.budget;
+    const more = isChat
+      ? { method: CHAT, thread: id, ...(isChanged && { values: { method: name, method_settings: values } }) }
+      : { method: name, after: id, where: options.where, values, model: preference("model") };
+    const made = await post<{ thread: string }>("runs", { question, budget, ...more });
     setQuestion("");
-    refresh("runs?");
-    if (made.thread === id) onSent();
-    else go(hrefOf("runs", made.thread));
+    if (isChat) onSent();
+    else {
+      await rename(made.thread, thread.title || thread.question);
+      go(hrefOf("runs", made.thread));
+    }
+    refresh("runs?", `runs/${id}`);
   });
-  const submit = (event: React.SyntheticEvent) => {
-    event.preventDefault();
-    if (isSendable(question) && !asking.busy) void asking.run();
-  };
   return (
-    <form className="follow-up stack" aria-label="Ask a follow-up" onSubmit={submit}>
-      <QuestionField label="Follow-up question" rows={2} value={question} onType={setQuestion} onSubmit={submit} />
-      <div className="row spread">
-        {thread.method === CHAT ? (
-          <span className="quiet">The next message of this chat.</span>
-        ) : (
-          <label className="inline">
-            Method
-            <select value={method} onChange={(event) => setChosen(event.target.value)}>
-              {(methods.length ? methods : [method]).map((name) => (
-                <option key={name}>{name}</option>
-              ))}
-            </select>
-          </label>
-        )}
-        <button className="primary" disabled={asking.busy || !isSendable(question)}>
-          Ask a follow-up
-        </button>
-      </div>
-      <Problem>{asking.problem}</Problem>
-    </form>
+    <Composer
+      label="Follow-up question"
+      placeholder="Ask a follow-up…"
+      question={question}
+      onType={setQuestion}
+      sending={{ ...asking, busy: asking.busy || active }}
+      methods={methods}
+      method={method}
+      way={way}
+      onChange={setWay}
+    />
   );
 }

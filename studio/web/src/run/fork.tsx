@@ -9,11 +9,14 @@ import { go, hrefOf } from "../route";
 import { refresh, useAction } from "../server";
 import type { Texts } from "../texts";
 import type { Checkpoint, JsonObject, Method, Thread } from "../types";
+import { listedPlan, storedPlan } from "./plan";
+import { isWrong, PlanEditor } from "./plan-editor";
 import { titleOfNode } from "./sentences";
+import { CHAT } from "./turns";
 import { ValueEditor } from "./value-editor";
 
 const FIXED = new Set(["calls", "schema_version", "searches", "warnings"]);
-const CHAT = "chat";
+const PLAN = "plan";
 
 interface Props {
   thread: Thread;
@@ -28,6 +31,7 @@ interface Props {
 
 export function ForkForm({ thread, checkpoint, next, own, methods, texts, onBegun }: Props) {
   const [edits, setEdits] = useState<JsonObject>({});
+  const [steps, setSteps] = useState<JsonObject[] | null>(null);
   const [method, setMethod] = useState(thread.method);
   const forking = useAction(async () => {
     const state = changesOf(edits, checkpoint.values);
@@ -41,8 +45,23 @@ export function ForkForm({ thread, checkpoint, next, own, methods, texts, onBegu
     await post(`runs/${made.thread}/resume`);
     refresh("runs?");
     if (made.thread === thread.id) onBegun();
-    go(hrefOf("runs", made.thread, { tab: "explore" }));
+    go(hrefOf("runs", made.thread));
   });
+  const plan = own.includes(PLAN) ? listedPlan(checkpoint.values[PLAN]) : null;
+  const fields = Object.keys(checkpoint.values)
+    .filter((name) => !FIXED.has(name) && !(plan && name === PLAN))
+    .sort((a, b) => Number(own.includes(b)) - Number(own.includes(a)))
+    .map((name) => (
+      <ValueEditor
+        key={name}
+        path={words(name)}
+        label={isChanged(edits[name], checkpoint.values[name]) ? `${words(name)}, changed` : words(name)}
+        open={own.includes(name)}
+        value={edits[name] ?? checkpoint.values[name] ?? null}
+        texts={texts}
+        onEdit={(value) => setEdits({ ...edits, [name]: value })}
+      />
+    ));
   return (
     <form
       className="fork stack"
@@ -57,20 +76,26 @@ export function ForkForm({ thread, checkpoint, next, own, methods, texts, onBegu
         {next.length > 0 && method === thread.method ? `; next: ${next.map(titleOfNode).join(", ")}` : ""}. The original
         run and its answer are unchanged.
       </p>
-      {Object.keys(checkpoint.values)
-        .filter((name) => !FIXED.has(name))
-        .sort((a, b) => Number(own.includes(b)) - Number(own.includes(a)))
-        .map((name) => (
-          <ValueEditor
-            key={name}
-            path={words(name)}
-            label={isChanged(edits[name], checkpoint.values[name]) ? `${words(name)}, changed` : words(name)}
-            open={own.includes(name)}
-            value={edits[name] ?? checkpoint.values[name] ?? null}
-            texts={texts}
-            onEdit={(value) => setEdits({ ...edits, [name]: value })}
+      {plan ? (
+        <section className="plan" aria-label="Plan">
+          <PlanEditor
+            steps={steps ?? plan}
+            noun="step"
+            onChange={(changed) => {
+              setSteps(changed);
+              setEdits({ ...edits, [PLAN]: storedPlan(changed, plan) });
+            }}
           />
-        ))}
+        </section>
+      ) : (
+        fields
+      )}
+      {plan && (
+        <details>
+          <summary>The rest of the state</summary>
+          {fields}
+        </details>
+      )}
       <div className="row">
         <label className="inline">
           Continue with
@@ -80,7 +105,7 @@ export function ForkForm({ thread, checkpoint, next, own, methods, texts, onBegu
             ))}
           </select>
         </label>
-        <button className="primary" disabled={forking.busy}>
+        <button className="primary" disabled={forking.busy || isWrong(steps ?? [])}>
           {forking.busy ? "Forking…" : "Fork and run"}
         </button>
       </div>

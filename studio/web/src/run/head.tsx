@@ -1,45 +1,27 @@
-import { useEffect, useState, type ReactNode } from "react";
-import { seconds, when } from "../format";
+import { useEffect, useState } from "react";
+import { seconds } from "../format";
 import { Chip } from "../parts";
-import { hrefOf } from "../route";
-import type { Outcome, Run } from "../types";
+import type { Run } from "../types";
 
 interface Props {
   run: Run;
-  outcome: Outcome;
   /** The color of the status. */
   look: string;
   /** The seconds that it took; those of the run are known a moment after its answer. */
   took: number | null;
-  children: ReactNode;
 }
 
-/** The question of a run, its status, and when and for how long it worked; actions are the children. */
-export function Head({ run, outcome, look, took, children }: Props) {
-  const { thread } = run;
+/** The status of a run, its method, and for how long it worked. */
+export function RunStatus({ run, look, took }: Props) {
   return (
-    <>
-      <Question>{thread.question}</Question>
-      <div className="row meta">
-        <Chip status={look} />
-        <span>{thread.method}</span>
-        <time className="quiet" dateTime={thread.created_at}>
-          {when(thread.created_at)}
-        </time>
-        {outcome === "running" ? (
-          <Timer key={run.seconds} seconds={run.seconds ?? 0} />
-        ) : (
-          took !== null && <span className="quiet took">{seconds(took)}</span>
-        )}
-        {children}
-      </div>
-      {thread.parent && (
-        <p className="quiet">
-          {thread.part_of ? "Part of " : "Forked from "}
-          <a href={hrefOf("runs", thread.parent)}>another run</a>
-        </p>
+    <p className="status">
+      <Chip status={look} /> <span>{run.thread.method}</span>{" "}
+      {look === "running" ? (
+        <Timer key={run.seconds} seconds={run.seconds ?? 0} />
+      ) : (
+        took !== null && <span className="took">{seconds(took)}</span>
       )}
-    </>
+    </p>
   );
 }
 
@@ -64,12 +46,13 @@ function Timer({ seconds: before }: { seconds: number }) {
 
 const LONG = 200;
 
-/** The question; a long one is smaller and scrolls. */
-function Question({ children }: { children: string }) {
-  if (children.length <= LONG) return <h1>{children}</h1>;
+/** The question of a turn, the first one as the title of the page; a long one is smaller and scrolls. */
+export function Question({ children, level }: { children: string; level: number }) {
+  const Heading = level > 1 ? "h2" : "h1";
+  if (children.length <= LONG) return <Heading className="asked">{children}</Heading>;
   return (
     <div className="long" role="region" aria-label="Question" tabIndex={0}>
-      <h1>{children}</h1>
+      <Heading className="asked">{children}</Heading>
     </div>
   );
 }

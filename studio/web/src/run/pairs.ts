@@ -8,6 +8,7 @@ export interface Option {
   /** The last checkpoint of a branch of this run, or the thread of another run. */
   value: string;
   label: string;
+  method: string;
   thread: string;
   /** A checkpoint of the branch; "" for the newest branch. */
   at: string;
@@ -33,7 +34,13 @@ export function optionsOf(
 function runOption(thread: Thread) {
   const question = thread.question.length > LONGEST ? `${thread.question.slice(0, LONGEST)}…` : thread.question;
   const label = `${thread.method}, ${when(thread.created_at)}: ${question}`;
-  return { value: thread.id, label, thread: thread.id, start: thread.part_of ? "" : thread.parent_checkpoint };
+  return {
+    value: thread.id,
+    label,
+    method: thread.method,
+    thread: thread.id,
+    start: thread.part_of ? "" : thread.parent_checkpoint,
+  };
 }
 
 const LONGEST = 60;
@@ -44,6 +51,7 @@ function branches(thread: Thread, history: readonly Moment[]): Option[] {
   return heads.map(({ checkpoint, at }, place) => ({
     value: checkpoint,
     label: heads.length > 1 ? `branch ${place + 1}, until ${when(at)}` : `this run, ${thread.method}`,
+    method: thread.method,
     thread: thread.id,
     at: checkpoint,
     origin: forkedFrom(history, checkpoint) || parent,

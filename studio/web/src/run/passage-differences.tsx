@@ -16,7 +16,7 @@ export function PassageDifferences({ a, b }: { a: Branch; b: Branch }) {
   const { onlyA, onlyB } = differenceOf(...found);
   if (!onlyA.length && !onlyB.length) return null;
   return (
-    <section aria-labelledby="passages">
+    <section aria-labelledby="passages" className="wide">
       <h2 id="passages">Passages</h2>
       <div className="compare">
         <Only label="Only in the first" found={onlyA} />

@@ -1,7 +1,7 @@
 /** Steps of a plan that a person rearranges. */
 
-import { textOf } from "../json";
-import type { JsonObject } from "../types";
+import { isObject, textOf } from "../json";
+import type { Json, JsonObject } from "../types";
 
 const NEW = -1;
 
@@ -56,4 +56,23 @@ function needsOf({ needs }: JsonObject): number[] {
 
 function referencesIn(question: string): number[] {
   return [...question.matchAll(/#(\d+)/g)].map(([, digits]) => Number(digits));
+}
+
+/** The plan in a state, whose steps have their numbers as keys, as a list; null if it is none. */
+export function listedPlan(plan: Json | undefined): JsonObject[] | null {
+  const steps = isObject(plan) ? Object.values(plan).filter(isObject) : [];
+  return steps.length > 0 && steps.every(({ question }) => typeof question === "string") ? steps : null;
+}
+
+/** A list of steps as a plan in a state; a step with another question is planned as such. */
+export function storedPlan(steps: readonly JsonObject[], before: readonly JsonObject[]): JsonObject {
+  const example = before.at(-1) ?? {};
+  const known = new Set(before.map(({ question }) => question));
+  const stored = sent(steps).map((step) => ({
+    ...example,
+    ...step,
+    needs: needsOf(step).map(String),
+    ...("planned" in example && !known.has(textOf(step.question)) && { planned: textOf(step.question) }),
+  }));
+  return Object.fromEntries(stored.map((step, at) => [String(at + 1), step]));
 }

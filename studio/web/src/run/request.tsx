@@ -3,7 +3,8 @@
 import { useState } from "react";
 import { post } from "../api";
 import { isObject, textOf } from "../json";
-import { extended, moved, problemOf, rearranged, sent, without } from "./plan";
+import { sent } from "./plan";
+import { isWrong, PlanEditor } from "./plan-editor";
 import { Problem } from "../parts";
 import { useAction, type Action } from "../server";
 import type { Answer, Json, JsonObject, Thread } from "../types";
@@ -65,8 +66,6 @@ interface PlanProps {
 function PlanForm({ name, steps: shown, replying }: PlanProps) {
   const [steps, setSteps] = useState(shown);
   const changed = JSON.stringify(steps) !== JSON.stringify(shown);
-  const wrong = steps.some((step, at) => problemOf(textOf(step.question), at + 1));
-  const rearrange = (order: number[]) => setSteps(rearranged(steps, order));
   return (
     <form
       className="stack plan"
@@ -77,25 +76,10 @@ function PlanForm({ name, steps: shown, replying }: PlanProps) {
       }}
     >
       <p>{ABOUT[name]}</p>
-      <ol>
-        {steps.map((step, at) => (
-          <PlanStep
-            key={at}
-            number={at + 1}
-            count={steps.length}
-            label={textOf(step.heading ?? step.name)}
-            question={textOf(step.question)}
-            onType={(question) => setSteps(steps.with(at, { ...step, question }))}
-            onRearrange={rearrange}
-          />
-        ))}
-      </ol>
+      <PlanEditor steps={steps} noun={name === "steps" ? "step" : "question"} onChange={setSteps} />
       <div className="row">
-        <button className="primary" disabled={replying.busy || wrong}>
+        <button className="primary" disabled={replying.busy || isWrong(steps)}>
           {name === "steps" ? "Carry out the plan" : "Go on"}
-        </button>
-        <button type="button" onClick={() => rearrange(extended(steps.length))}>
-          {name === "steps" ? "Add a step" : "Add a question"}
         </button>
         <button type="button" disabled={replying.busy} onClick={() => void replying.run("reject")}>
           Reject
@@ -109,45 +93,4 @@ function PlanForm({ name, steps: shown, replying }: PlanProps) {
 /** A section or column as the server takes it: nothing builds on another one. */
 function named(row: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(row).filter(([key]) => key !== "needs"));
-}
-
-interface StepProps {
-  /** The heading of a section, or the name of a column. */
-  label: string;
-  number: number;
-  count: number;
-  question: string;
-  onType: (question: string) => void;
-  onRearrange: (order: number[]) => void;
-}
-
-function PlanStep({ label, number, count, question, onType, onRearrange }: StepProps) {
-  const at = number - 1;
-  const problem = problemOf(question, number);
-  const buttons = [
-    { label: `Move ${number} up`, sign: "↑", order: moved(count, at, -1), disabled: at === 0 },
-    { label: `Move ${number} down`, sign: "↓", order: moved(count, at, 1), disabled: number === count },
-    { label: `Remove ${number}`, sign: "✕", order: without(count, at), disabled: count === 1 },
-  ];
-  return (
-    <li>
-      {label && <strong>{label}</strong>}
-      <div className="plan-step">
-        <input
-          aria-label={`Step ${number}`}
-          required
-          maxLength={2000}
-          value={question}
-          aria-invalid={Boolean(problem)}
-          onChange={(event) => onType(event.target.value)}
-        />
-        {buttons.map(({ label, sign, order, disabled }) => (
-          <button key={label} type="button" aria-label={label} disabled={disabled} onClick={() => onRearrange(order)}>
-            {sign}
-          </button>
-        ))}
-      </div>
-      {problem && <p className="wrong">{problem}</p>}
-    </li>
-  );
 }

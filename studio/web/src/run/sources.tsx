@@ -1,29 +1,74 @@
-/** The sources of an answer as cards: the title, the place, and the quote in its context. */
+/** The sources of an answer as cards: the title, the place, and the quote in its context; one is read in their place. */
 
+import { useEffect, useRef } from "react";
+import { CitedDocument, DocumentDialog } from "../documents/document-dialog";
 import { placeOf } from "../documents/place";
 import { excerptOf } from "../documents/excerpt";
 import { SourceText } from "../documents/source-text";
 import { words } from "../format";
 import { useServer } from "../server";
 import type { Citation, Passage } from "../types";
+import { useWide } from "../wide";
 
 interface Props {
   citations: Citation[];
-  onOpen: (citation: Citation) => void;
+  /** The source that is read. */
+  opened: Citation | null;
+  onOpen: (citation: Citation | null) => void;
 }
 
-export function Sources({ citations, onOpen }: Props) {
-  if (!citations.length) return null;
+/** The sources; the document of an opened one takes their place, or on a narrow screen that of the page. */
+export function Sources({ citations, opened, onOpen }: Props) {
+  const isWide = useWide();
+  const close = () => onOpen(null);
   return (
-    <section className="sources" aria-label="Sources">
-      <h2>Sources</h2>
-      <ol>
-        {citations.map((citation, at) => (
-          <li key={at}>
-            <Card number={at + 1} citation={citation} onOpen={onOpen} />
-          </li>
-        ))}
-      </ol>
+    <aside className={citations.length ? "sources" : "sources none"} aria-label="Sources">
+      {opened && isWide ? (
+        <Reading key={`${opened.passage} ${opened.start}`} citation={opened} onClose={close} />
+      ) : (
+        <>
+          <h2>Sources</h2>
+          {!citations.length && <p className="quiet">What an answer cites is shown here.</p>}
+          <ol>
+            {citations.map((citation, at) => (
+              <li key={at}>
+                <Card number={at + 1} citation={citation} onOpen={onOpen} />
+              </li>
+            ))}
+          </ol>
+        </>
+      )}
+      {opened && !isWide && <DocumentDialog citation={opened} onClose={close} />}
+    </aside>
+  );
+}
+
+/** A document in the place of the sources; Escape returns to them and to what opened it. */
+function Reading({ citation, onClose }: { citation: Citation; onClose: () => void }) {
+  const back = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    const opener = document.activeElement;
+    back.current?.focus({ preventScroll: true });
+    const close = (event: KeyboardEvent) => {
+      if (event.key === "Escape") onClose();
+    };
+    addEventListener("keydown", close);
+    return () => {
+      removeEventListener("keydown", close);
+      if (opener instanceof HTMLElement) opener.focus({ preventScroll: true });
+    };
+    // Only when it is opened and closed.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, []);
+  return (
+    <section className="stack reading" aria-label="Source">
+      <header className="row spread">
+        <h2>{titleOf(citation)}</h2>
+        <button ref={back} className="plain" onClick={onClose}>
+          All sources
+        </button>
+      </header>
+      <CitedDocument citation={citation} />
     </section>
   );
 }

@@ -21,13 +21,15 @@ interface Props {
   moment: Moment;
   history: Moment[];
   methods: Method[];
+  /** The form for a fork is open from the beginning. */
+  isForking: boolean;
   onBegun: () => void;
   /** The reader works with this step. */
   onUsed: () => void;
 }
 
-export function StepDetails({ thread, moment, history, methods, onBegun, onUsed }: Props) {
-  const [forking, setForking] = useState(false);
+export function StepDetails({ thread, moment, history, methods, isForking, onBegun, onUsed }: Props) {
+  const [forking, setForking] = useState(isForking);
   const base = `runs/${thread.id}/checkpoints`;
   const { value: after, problem } = useServer<Checkpoint>(`${base}/${moment.checkpoint}`);
   const { value: before } = useServer<Checkpoint>(moment.parent && `${base}/${moment.parent}`);

@@ -6,26 +6,30 @@ import { surveyOf } from "./survey";
 import { SurveyTable } from "./survey-table";
 
 interface Props {
-  live: Live;
+  steps: LiveStep[];
   id: string;
 }
 
+interface ProgressProps extends Props {
+  live: Live;
+  running: boolean;
+}
+
 /** A run that has no answer: its steps so far, the latest last, and replies while they are written. */
-export function Progress({ live, running, id }: Props & { running: boolean }) {
+export function Progress({ live, steps, running, id }: ProgressProps) {
   const drafts = Object.entries(live.drafts).filter(([, { text }]) => draftOf(text));
   const survey = surveyOf(live);
-  const waiting = running && !live.steps.some((step) => step.state === "running");
+  const waiting = running && !steps.some((step) => step.state === "running");
   return (
-    <section aria-labelledby="steps" className="progress-of-run">
-      <h2 id="steps">Steps</h2>
-      {survey ? <SurveyTable survey={survey} /> : <StepList live={live} id={id} />}
+    <section aria-label="Steps">
+      {survey ? <SurveyTable survey={survey} /> : <StepList steps={steps} id={id} />}
       {!survey &&
         drafts.map(([call, draft]) => (
           <p className="draft" key={call}>
             {draftOf(draft.text)}
           </p>
         ))}
-      {waiting && <Busy>{live.steps.length ? "Waiting for the next step" : "Waiting for its turn"}</Busy>}
+      {waiting && <Busy>{steps.length ? "Waiting for the next step" : "Waiting for its turn"}</Busy>}
       {live.end?.kind === "stopped" && (
         <p className="hint">Stopped. Resume it to continue; no finished model call is repeated.</p>
       )}
@@ -33,17 +37,17 @@ export function Progress({ live, running, id }: Props & { running: boolean }) {
   );
 }
 
-export function StepList({ live, id }: Props) {
+export function StepList({ steps, id }: Props) {
   return (
     <ol className="steps">
-      {live.steps.map((step, at) => (
+      {steps.map((step, at) => (
         <Step key={at} step={step} id={id} />
       ))}
     </ol>
   );
 }
 
-const MARKS = { running: "◌", done: "●", interrupted: "○" };
+const MARKS = { running: "◌", done: "✓", interrupted: "○" };
 
 function Step({ step, id }: { step: LiveStep; id: string }) {
   return (

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "react";
-import { OUTCOMES, statusInWords } from "../outcome";
+import { OUTCOMES, statusInWords, WEAK } from "../outcome";
 import { parse } from "../route";
 
 const NAMES = ["find", "status", "method", "since", "until", "owner"] as const;
@@ -12,8 +12,15 @@ export function filtersIn(query: URLSearchParams): Filters {
   return Object.fromEntries(given.filter(([, value]) => value));
 }
 
-/** The filters as the API takes them: `until` is the day after the last one. */
-export function queryOf(filters: Filters): Filters {
+/** The outcomes, and answers that their sources support only weakly. */
+const STATUSES = [...OUTCOMES.slice(0, 1), WEAK, ...OUTCOMES.slice(1)];
+
+/** The filters as the API takes them: `until` is the day after the last one, and weak support is no outcome. */
+export function queryOf({ status, ...others }: Filters): Record<string, string> {
+  return { ...lastDayOf(others), ...(status === WEAK ? { [WEAK]: "true" } : status && { status }) };
+}
+
+function lastDayOf(filters: Filters): Filters {
   const last = filters.until ? new Date(filters.until) : null;
   if (!last || Number.isNaN(last.getTime())) return filters;
   last.setUTCDate(last.getUTCDate() + 1);
@@ -43,7 +50,7 @@ export function FilterForm({ filters, methods, owners, onChange }: Props) {
       <Choice
         label="Status"
         value={filters.status ?? ""}
-        options={OUTCOMES}
+        options={STATUSES}
         onChoose={(value) => change("status", value)}
       />
       <Choice

@@ -1,5 +1,6 @@
 import { count, seconds, when } from "../format";
-import { RunChip } from "../parts";
+import { lookOfRun } from "../outcome";
+import { Chip } from "../parts";
 import { hrefOf } from "../route";
 import type { Thread } from "../types";
 
@@ -73,7 +74,7 @@ function Row({ run, selected, onSelect }: RowProps) {
       <th scope="row">
         {onSelect ? (
           <a className="clamp" href={hrefOf("runs", run.id)}>
-            {question}
+            {run.title || question}
           </a>
         ) : (
           <span className="clamp">{question}</span>
@@ -81,7 +82,7 @@ function Row({ run, selected, onSelect }: RowProps) {
         {run.answer && <span className="clamp">{run.answer}</span>}
       </th>
       <td>
-        <RunChip run={run} />
+        <Chip status={lookOfRun(run)} />
       </td>
       <td>{run.method}</td>
       <td>

@@ -8,7 +8,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Page, expect
+from playwright.async_api import Locator, Page, expect
 from scripted_model import reply
 
 from sleuth.agents.model import Message, Reply, Request
@@ -116,15 +116,28 @@ async def drop_documents(page: Page, url: str) -> None:
 
 async def ask(page: Page, method: str = "par-rag", **settings: str) -> None:
     """Types the question, chooses a method and its settings, and asks."""
-    await page.get_by_role("link", name="Ask", exact=True).click()
+    await open_form(page)
     await choose_method(page, method)
     await page.get_by_role("textbox", name="Question", exact=True).fill(QUESTION)
     if settings:
+        await open_settings(page)
         await page.get_by_label("For research").check()
         for name, value in settings.items():
-            await page.get_by_label(name, exact=True).select_option(value)
-    await page.get_by_role("button", name="Ask", exact=True).click()
+            await page.locator(f"[name={name}]").select_option(value)
+    await send(page)
     await expect(page.get_by_role("heading", name=QUESTION)).to_be_visible()
+
+
+async def open_form(page: Page) -> None:
+    """Show the form for a question; on a narrow screen its link is behind a button."""
+    if await (conversations := page.get_by_role("button", name="Conversations")).is_visible():
+        await conversations.click()
+    await page.get_by_role("link", name="New question").click()
+
+
+async def send(page: Page) -> None:
+    """Send what is typed."""
+    await page.get_by_role("button", name="Send", exact=True).click()
 
 
 async def open_methods(page: Page) -> None:
@@ -132,8 +145,13 @@ async def open_methods(page: Page) -> None:
     await page.get_by_role("button", name="Method: ").click()
 
 
+async def open_settings(page: Page) -> None:
+    """Show the settings and the budget below the methods."""
+    await page.get_by_text("Settings and budget").click()
+
+
 async def choose_method(page: Page, method: str) -> None:
-    """Choose the card of a method; those of baselines are folded."""
+    """Choose a method; baselines but the fast one are folded."""
     await open_methods(page)
     card = page.locator(".method", has=page.get_by_text(method, exact=True))
     await expect(page.locator(".method").first).to_be_visible()
@@ -150,14 +168,26 @@ async def ask_and_wait(page: Page, url: str, method: str = "par-rag", **settings
 
 
 async def open_tab(page: Page, name: str) -> None:
-    await page.get_by_role("navigation", name="This run").get_by_role("link", name=name).click()
+    """Show a tab of the details of the latest answer, or that answer."""
+    details = page.get_by_role("navigation", name="Details")
+    if name == "Answer":
+        await page.get_by_role("link", name="Back to the answer").click()
+        return
+    if not await details.is_visible():
+        await page.get_by_role("link", name="Details").last.click()
+    await details.get_by_role("link", name=name).click()
+
+
+def source(page: Page) -> Locator:
+    """Return the panel with the document of a citation."""
+    return page.get_by_role("region", name="Source", exact=True)
 
 
 async def expect_status(page: Page, status: str) -> None:
-    """Wait until a run has this status; an answer may be weakly supported."""
+    """Wait until the latest run of the page has this status; an answer may be weakly supported."""
     words: dict[str, Any] = {"answered": re.compile("^(answered|weakly supported)$"), "unknown": "no answer found"}
     wanted = words.get(status, status)
-    await expect(page.locator(".run-head .chip")).to_have_text(wanted)
+    await expect(page.locator("main .status .chip").last).to_have_text(wanted)
 
 
 async def faults(page: Page, axe: str) -> list[str]:

@@ -30,7 +30,7 @@ def completion(content: str | None = "fine", *, finish: str = "stop", **message:
         "id": "1",
         "object": "chat.completion",
         "created": 0,
-        "model": "tiny",
+        "model": "plain",
         "choices": [
             {"index": 0, "message": {"role": "assistant", "content": content, **message}, "finish_reason": finish}
         ],
@@ -104,7 +104,7 @@ class ModelServer:
     """`script` is what its next replies are, "fine" when it has ended; probes are answered by what it `supports`."""
 
     supports: frozenset[str] = EVERYTHING
-    models: list[dict[str, Any]] = field(default_factory=lambda: [{"id": "tiny", "max_model_len": 4096}])
+    models: list[dict[str, Any]] = field(default_factory=lambda: [{"id": "plain", "max_model_len": 4096}])
     thinks: bool = False
     script: deque[Scripted] = field(default_factory=deque)
     calls: list[dict[str, Any]] = field(default_factory=list)

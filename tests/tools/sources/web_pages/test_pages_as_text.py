@@ -135,12 +135,12 @@ def test_spanning_cells_are_repeated_in_rows_and_columns() -> None:
         "<table><tr><th rowspan=2>Name<th colspan=2>Ships<tr><th>Old<th>New<tr><td>Ash<td>1<td>2"
         "<tr><td colspan=3>Whole</table>"
     )
-    rows = ["| Name | Ships | Ships |", "| --- | --- | --- |", "| Name | Old | New |", "| Ash | 1 | 2 |"]
+    rows = ["| Name | Ships Old | Ships New |", "| --- | --- | --- |", "| Ash | 1 | 2 |"]
     assert table.splitlines() == [*rows, "| Whole |  |  |"]
     [table], _ = taken('<table><tr><td colspan="99999999">a<td rowspan="x">b<tr><td colspan=-1>c<td>d</table>')
     assert [line.count("|") for line in table.splitlines()] == [3, 3, 3]
     [wide], _ = taken("<table><tr><td>x<td colspan=9999 rowspan=9999>a<tr><td>y</table>")
-    assert max(line.count("|") for line in wide.splitlines()) == 65
+    assert wide.splitlines() == ["| x | a |", "| --- | --- |", "| y | a |"]
 
 
 def test_tables_for_the_layout_stay_text() -> None:

@@ -1,0 +1,126 @@
+"""The turns of a chat as they are stored and sent: the next input of a thread, and its messages at any moment."""
+
+import json
+import uuid
+from itertools import pairwise
+from typing import Any
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, convert_to_messages
+from langgraph.types import Command, StateSnapshot
+
+from sleuth.graphs.chat.messages import UNANSWERED, append_messages, message_to_json, unanswered_message
+from sleuth.graphs.core.answer import Answer
+from sleuth.graphs.core.approval import parse_typed_decision
+from sleuth.graphs.evidence.answer_text import message_of
+from sleuth.graphs.persistence.threads import Thread, ThreadState, Turn
+from sleuth.graphs.registry import CHAT
+from sleuth.graphs.runs.execution import checkpoint_id_of
+from sleuth.tools.errors import RunError
+
+
+def input_for(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command[Any] | None:
+    """Return the graph's next input: a question, a message, or the reply that it waits for; None if it has it."""
+    turn = thread.options.turn
+    if turn is None:
+        return None if state.values or state.tasks else {"question": thread.question}
+    if turn.at != checkpoint_id_of(state):
+        return None
+    asked = pending_interrupt(state)
+    if turn.reply is not None or (asked and turn.start is None):
+        value = turn.text if turn.reply is None else json.loads(turn.reply)
+        if isinstance(value, str) and asked and "action_requests" in asked:
+            value = parse_typed_decision(value, asked)
+        return Command(resume=value)
+    if thread.method != CHAT.name:  # a finished survey is updated
+        return {"question": thread.question}
+    return {"messages": [*convert_to_messages(turn.before), HumanMessage(turn.text, id=turn.id)]}
+
+
+def next_turn(
+    thread: Thread, latest: StateSnapshot, given: str | Command[Any], *, start: str | None, message_id: str
+) -> Turn:
+    """Return the turn that a message or a reply begins or continues; for the arguments see `add_turn`."""
+    at, unfinished = checkpoint_id_of(latest), thread.method == CHAT.name and is_unfinished(thread, latest)
+    place: dict[str, Any] = {"at": at, "id": message_id or uuid.uuid4().hex}
+    if start is None and isinstance(given, Command) and unfinished:
+        raise RunError(f"The last turn of {thread.id} has not ended: `sleuth resume {thread.id}` resumes it.")
+    if start is None and latest.interrupts and not unfinished:
+        place["id"] = thread.options.turn.id if thread.options.turn else ""
+    elif start is not None or unfinished:
+        place["start"] = start or at
+    if unfinished and place.get("start") == at:
+        place["before"] = [message_to_json(each) for each in _left_messages(thread, latest)]
+    if isinstance(given, Command):
+        return Turn(reply=json.dumps(given.resume), **place)
+    was = "done" if thread.state in ("done", "waiting") else "failed" if thread.problem else "stopped"
+    return Turn(text=given, was=was, problem=thread.problem, **place)
+
+
+def _unsent_messages(thread: Thread, state: StateSnapshot) -> list[AnyMessage]:
+    """Return the messages of a chat that are stored, and not in a checkpoint yet."""
+    given, turn = input_for(thread, state), thread.options.turn
+    if isinstance(given, dict):
+        return list(given["messages"])
+    return [HumanMessage(turn.text, id=f"{turn.id}-reply")] if given is not None and turn and turn.text else []
+
+
+def _left_messages(thread: Thread, state: StateSnapshot) -> list[AnyMessage]:
+    """Return the unsent messages of a turn without an answer, and the message that states why it has none."""
+    unsent = _unsent_messages(thread, state)
+    asked = [each.id for each in [*state.values.get("messages", []), *unsent] if each.type == "human"]
+    return [*unsent, unanswered_message(asked[-1] if asked else None, thread.problem)]
+
+
+def messages_of(thread: Thread, state: StateSnapshot) -> list[AnyMessage]:
+    """Return all messages of a chat in its latest state, also those that are not in a checkpoint yet.
+
+    The last one, if it has no reply, has the `state` of the chat and the `problem` in `additional_kwargs`.
+    """
+    messages = append_messages([*state.values.get("messages", [])], [_unsent_messages(thread, state)])
+    if messages and messages[-1].type == "human":
+        about = {"state": thread.state, "problem": thread.problem}
+        messages[-1] = messages[-1].model_copy(update={"additional_kwargs": about})
+    return messages
+
+
+def first_turn(message: str, after: Answer | None, *, message_id: str) -> Turn:
+    """Return the first turn of a chat, which may follow up on the answer of another run."""
+    before = _messages_of(after) if after else []
+    return Turn(text=message, at="", id=message_id or uuid.uuid4().hex, before=before)
+
+
+def _messages_of(answer: Answer) -> list[dict[str, Any]]:
+    about = {name: getattr(answer, name) for name in ("status", "citations", "question", "method", "thread")}
+    said = AIMessage(message_of(answer), id=uuid.uuid4().hex, additional_kwargs=about)
+    return [message_to_json(each) for each in (HumanMessage(answer.question, id=uuid.uuid4().hex), said)]
+
+
+def state_before(thread: Thread, turn: Turn) -> tuple[ThreadState, str, str | None]:
+    """Return the state, the problem and the question of a chat before a turn of small talk, which changes none of them.
+
+    A chat of nothing but small talk has no question, and the list of runs does not contain it.
+    """
+    is_first = turn.was == "done" and thread.verdict is None and thread.question == turn.text
+    return turn.was, turn.problem, "" if is_first else None
+
+
+def is_unfinished(thread: Thread, state: StateSnapshot) -> bool:
+    """Return whether a turn is running or interrupted: it has neither ended nor asked for a reply."""
+    return input_for(thread, state) is not None or bool(state.tasks and not state.interrupts)
+
+
+def pending_interrupt(state: StateSnapshot) -> dict[str, Any] | None:
+    """Return the value of the graph's interrupt, which a person has to answer; None if there is no interrupt."""
+    return dict(state.interrupts[0].value) if state.interrupts else None
+
+
+def unanswered_question(thread: Thread, state: StateSnapshot) -> str:
+    """Return the message without an answer that only small talk followed, which did not change the chat's state."""
+    if thread.state not in UNANSWERED or is_unfinished(thread, state):
+        return ""
+    for asked, reply in reversed([*pairwise(state.values.get("messages", []))]):
+        if reply.additional_kwargs.get("method"):  # it was answered later
+            return ""
+        if reply.additional_kwargs.get("status") in UNANSWERED:
+            return str(asked.text)
+    return ""
