@@ -30,11 +30,12 @@ EXTRAS = {
     "studio/langgraph_dev": ("studio", "serve"),
     "studio/evaluation": ("eval",),
     "studio/mcp.py": ("mcp",),
-    "studio/model_server": ("torch",),  # installed by `sleuth model install`
+    "studio/model_server": ("torch", "vllm"),  # installed by `sleuth model install`
     "studio/server": ("serve", "postgres"),
     "training": ("train", "torch"),
     "tools/collection/ray_cluster.py": ("ray",),
     "tools/documents/community_loaders.py": ("loaders",),
+    "tools/documents/formats/old_office_formats.py": ("loaders",),
     "tools/documents/formats/pdf_format.py": ("ocr",),
     "tools/search/vectors/embedder.py": ("torch",),
     "tools/tracing/exporter.py": ("otel",),

@@ -133,8 +133,7 @@ class RunService:
         if thread:
             await self._check_name(thread)
         self._check_settings(kind, configure(kind, values or {}, profile))
-        more: dict[str, Any] = {"where": where.strip()} if parse_filter(where).terms else {}
-        more |= _without_empty(model=model, after=after.thread if after else "")
+        more = _given_options(where, model=model, after=after.thread if after else "")
         is_chat, values = method_name == CHAT.name, values or {}
         if is_chat:
             values = {**values, **settings_of_command(checked)}
@@ -530,5 +529,7 @@ def _describe(error: Exception, id: str) -> str:
     return f"{what}: {type(error).__name__}: {error}. `sleuth resume {id}` tries again."
 
 
-def _without_empty(**values: str) -> dict[str, str]:
-    return {name: value for name, value in values.items() if value}
+def _given_options(where: str, **values: str) -> dict[str, Any]:
+    """Return the options that are given, and the filter if it has terms."""
+    options = {"where": where.strip() if parse_filter(where).terms else "", **values}
+    return {name: value for name, value in options.items() if value}

@@ -9,7 +9,7 @@ from sleuth.graphs.core.context import Budget
 from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
 from sleuth.graphs.runs.pruning import prune
 from sleuth.graphs.runs.service import RunService
-from sleuth.tools.errors import ModelUnavailable, UnknownName, UsageError
+from sleuth.tools.errors import ModelUnavailable, UsageError
 from sleuth.tools.sources.web_pages.page import PageText
 
 
@@ -124,6 +124,4 @@ async def test_run_without_a_filter_searches_all(runs: RunService, chain: Chain)
 async def test_unusable_filter_is_refused_before_the_run_is_stored(runs: RunService, chain: Chain) -> None:
     with pytest.raises(UsageError, match="FIELD=VALUE"):
         await runs.start(chain.question, "plain-rag", where="contract", thread="t")
-    with pytest.raises(UnknownName, match="tag"):
-        await runs.start(chain.question, "plain-rag", where="tags=contract", thread="t")
     assert not await runs.store.threads.exists("t")

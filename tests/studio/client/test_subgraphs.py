@@ -52,7 +52,7 @@ async def test_method_answers_in_a_graph_with_messages(app: sleuth.Sleuth) -> No
     assert answer.text.startswith("Kelp Fair")
     assert answer.usage_metadata == {**USAGE, "input_token_details": {"cache_read": 0}}
     (citation,) = answer.additional_kwargs["sleuth"]["citations"]
-    assert citation["quote"] == "The Kelp Fair"
+    assert citation["quote"] == "The Kelp Fair is held at Brindlecote every May."
 
 
 async def test_completed_calls_are_not_repeated_after_a_failure(settings: sleuth.Settings) -> None:
