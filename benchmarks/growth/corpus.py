@@ -66,7 +66,9 @@ def passage(number: int, seed: int) -> dict[str, str]:
 def line_of(number: int) -> LoadedDocument:
     """Return the same as ingestion reads it."""
     line = passage(number, 0)
-    return LoadedDocument(**line, media_type="text/plain", tags=(), spans=(PassageSpan(0, len(line["text"]), ""),))
+    title, text = line["title"], line["text"]
+    spans = (PassageSpan(0, len(text), ""),)
+    return LoadedDocument(id=line["id"], title=title, text=text, media_type="text/plain", tags=(), spans=spans)
 
 
 def questions(passages: int, seed: int, count: int) -> list[tuple[str, str]]:
