@@ -162,8 +162,8 @@ async def run_python(*arguments: str, on_line: Report = lambda _: None, **enviro
             if line := printed.decode(errors="replace").strip():
                 lines.append(line)
                 on_line(line)
+        return await process.wait(), lines
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    return await process.wait(), lines

@@ -101,17 +101,18 @@ class MessageStream:
         found = []
         for message in messages:
             if message["type"] == "ai" and known.get(message["id"]) != message["content"]:
-                found += self._whole(message, is_known=message["id"] in known)
+                found += self._whole(message, known.get(message["id"]))
         asked = next((each["id"] for each in reversed(messages) if each["type"] == "human"), None)
         self._id = reply_id_to(asked) if asked else ""
         return found
 
-    def _whole(self, message: dict[str, Any], *, is_known: bool) -> list[dict[str, Any]]:
+    def _whole(self, message: dict[str, Any], known: object) -> list[dict[str, Any]]:
         written = self._answer.written if message["id"] == self._id else ""
+        shown = written or str(known or "")
         self._answer = AnswerText()
-        if written and message["content"].startswith(written):
-            return [{**message, "type": "AIMessageChunk", "content": message["content"][len(written) :]}]
-        return [*([_removal(message["id"])] if is_known or written else []), message]
+        if shown and message["content"].startswith(shown):
+            return [{**message, "type": "AIMessageChunk", "content": message["content"][len(shown) :]}]
+        return [*([_removal(message["id"])] if shown else []), message]
 
 
 def _removal(id: str) -> dict[str, Any]:
