@@ -62,5 +62,5 @@ export function whatItDoes({ summary }: Pick<Method, "summary">): string {
 /** The average of the user's own runs; without any, the typical number of model calls. */
 function costOf({ average, calls }: Method): string {
   if (typeof average?.seconds === "number") return `${seconds(average.seconds)} in your runs`;
-  return calls && `${calls} model calls`;
+  return calls && `${calls.split(";")[0]} model calls`;
 }

@@ -38,7 +38,7 @@ async def proxy() -> AsyncIterator[Proxy]:
 async def environment(proxy: Proxy, tmp_path: Path) -> dict[str, str]:
     """The environment of a program: the model server of sleuth and OpenAI's are the scripted one."""
     (notes := tmp_path / "notes").mkdir()
-    openai = {"OPENAI_BASE_URL": proxy.url, "OPENAI_API_KEY": "none"}
+    openai = {"OPENAI_BASE_URL": proxy.url, "OPENAI_API_KEY": "none", "AGENT_MODEL": "agent"}
     return {**await archive(notes, tmp_path / "home"), "SLEUTH_MODEL_URL": proxy.url, **openai}
 
 

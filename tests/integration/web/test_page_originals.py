@@ -38,11 +38,14 @@ async def upload(page: Page, url: str) -> None:
     await expect(page.get_by_text("3 files: 3 added.")).to_be_visible()
 
 
-async def open_citation(page: Page) -> None:
+async def open_citation(page: Page) -> str:
+    """Ask, open the document of a citation, and return its quote."""
     await ask(page)
     await expect_status(page, "answered")
+    quote = await page.locator(".sources mark", has_text=QUOTE).inner_text()
     answer = page.get_by_role("region", name="Answer")
     await answer.get_by_role("button", name=re.compile("Footnote .*: Sennick Harbour")).click()
+    return quote
 
 
 @pytest.mark.nightly
@@ -54,12 +57,11 @@ async def test_citation_opens_the_page_of_the_original_with_the_quote(page: Page
     await upload(page, await site())
     await expect(page.get_by_text("Sennick Harbour").first).to_be_visible()
     assert not [url for url in loaded if PDF_FILES.search(url)], "pdf.js was loaded before it was needed"
-    await open_citation(page)
+    cited = await open_citation(page)
     dialog = source(page)
     await expect(dialog.get_by_role("status")).to_have_text("Page 2 of 2")
     marks = dialog.locator(".textLayer mark")
     await expect(marks.first).to_be_in_viewport()
-    cited = await page.locator(".sources mark", has_text=QUOTE).inner_text()
     assert " ".join(" ".join(await marks.all_inner_texts()).split()) == cited.rstrip(".")
     assert QUOTE in cited
     ink = await dialog.locator("canvas").evaluate(

@@ -99,12 +99,12 @@ async def test_selected_runs_are_compared_and_deleted(page: Page, site: Site, ax
 
     await page.get_by_role("link", name="All runs", exact=True).click()
     await rows.filter(has_text="closed-book").get_by_role("checkbox").check()
-    await page.get_by_role("button", name="Delete").click()
+    await page.get_by_role("button", name="Delete", exact=True).click()
     dialog = page.get_by_role("alertdialog", name="Delete 1 run?")
     assert await faults(page, axe) == []
     await dialog.get_by_role("button", name="Cancel").click()
     await expect(rows).to_have_count(3)
-    await page.get_by_role("button", name="Delete").click()
+    await page.get_by_role("button", name="Delete", exact=True).click()
     await dialog.get_by_role("button", name="Delete").click()
     await expect(rows).to_have_count(2)
 

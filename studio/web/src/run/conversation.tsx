@@ -1,6 +1,6 @@
 /** A conversation: its questions and answers in one column, the sources of one answer beside them. */
 
-import { useEffect, useRef, useState } from "react";
+import { useCallback, useEffect, useRef, useState } from "react";
 import { Problem } from "../parts";
 import { useServer } from "../server";
 import type { Answer, Citation, Run } from "../types";
@@ -28,12 +28,12 @@ interface Shown {
 export function Conversation(props: ViewProps) {
   const { run, active, answer, query, onBegun } = props;
   const turns = turnsOf(run);
-  const present = presentIn(turns);
+  const present = presentIn(turnsOf(run));
   const linked = linkedIn(answer?.citations ?? [], query);
   // What was opened at a turn; the next turn begins with its own sources.
   const [opened, setOpened] = useState<(Shown & { turn: number }) | null>(null);
   const shown = opened?.turn === present ? opened : answer && { answer, citation: linked.citation };
-  const show: Open = (of, citation) => setOpened({ answer: of, citation, turn: present });
+  const show = useCallback<Open>((of, citation) => setOpened({ answer: of, citation, turn: present }), [present]);
   return (
     <article className={answer?.table ? "conversation with-table" : "conversation"}>
       <div className="turns">
