@@ -43,7 +43,7 @@ SPAN_WORDS = 12
 """Answers up to this length are compared with what the checker reads; of longer ones each sentence is checked."""
 GOOD_SUPPORT = 0.8
 """The least probability of an answer that is shown as supported."""
-MIN_SUPPORT = 0.3
+MIN_SUPPORT = 0.2
 """The least probability of an answer that the checker itself reads and that is used."""
 CHANCE = 0.6
 """The most support of an answer that the checker hardly reads better than chance: yes or no, and one of two that the

@@ -87,7 +87,7 @@ async def test_review_revises_what_it_reads_otherwise_with_good_support(role: Ro
 async def test_the_last_finding_is_the_answer_where_the_passages_have_none() -> None:
     steps = [{"question": "?", "answer": "Isk"}, {"question": "?", "answer": "not found"}]
     assert await reply(ANSWER_WITH_SOURCES, trajectory=steps) == {"known": True, "answer": "Varn"}
-    doubting = Exact(answerable=0.1)
+    doubting = Exact(answerable=0.05)
     assert await reply(ANSWER_WITH_SOURCES, doubting, trajectory=steps) == {"known": True, "answer": "Isk"}
 
 

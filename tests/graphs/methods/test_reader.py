@@ -91,7 +91,7 @@ async def test_searches_end_after_the_last_hop(hops: int, searches: int) -> None
 
 
 @pytest.mark.parametrize(
-    ("answerable", "status", "weak"), [(0.9, "answered", False), (0.5, "answered", True), (0.1, "unknown", False)]
+    ("answerable", "status", "weak"), [(0.9, "answered", False), (0.5, "answered", True), (0.05, "unknown", False)]
 )
 async def test_support_decides_what_becomes_of_the_answer(answerable: float, status: str, weak: bool) -> None:
     case = case_of()
