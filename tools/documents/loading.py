@@ -272,10 +272,12 @@ def is_sidecar(path: Path) -> bool:
 def _sidecar(path: Path) -> dict[str, Any]:
     """Return the properties of a file that are next to it; raise DocumentError if they cannot be read."""
     beside = path.with_name(f"{path.name}{SIDECAR}")
-    if not beside.is_file():
-        return {}
     try:
+        if not beside.is_file():
+            return {}
         about = json.loads(decode(read_bytes(beside)))
+    except OSError:  # the name is too long for a file
+        return {}
     except (ValueError, RecursionError, DocumentError):
         about = None
     if not isinstance(about, dict):

@@ -133,4 +133,4 @@ async def test_events_and_jobs_of_a_lost_thread_are_not_stored(two: Two) -> None
         with pytest.raises(ThreadBusy):
             await jobs.remove(*lost)
         await jobs.remove(*kept)
-        assert await jobs.pending() == [("lost", "local")]
+        assert await jobs.pending() == [("lost", "local", True)]

@@ -33,7 +33,7 @@ from sleuth.tools.storage.locks import hold
 from sleuth.tools.types import Hit
 
 TEXTS = {f"light{at}.txt": f"The lamp number {at} was built by Edric Gannow in 18{at:02}." for at in range(12)}
-OTHER = "Something else of granite."
+OTHER = "Something else: a lamp of granite."
 QUERY = Query(text="lamp number 7", k=3, mode="hybrid")
 SECRET = "a-secret-of-the-server"
 

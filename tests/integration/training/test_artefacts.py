@@ -78,7 +78,7 @@ async def test_an_adapter_is_in_the_weights_of_its_checkpoint_and_nowhere_else(a
     folder = await ensure_checkpoint(tmp_path / "home", with_adapter)
     tuned = load_file(folder / "model.safetensors")
     changed = {name for name in bare if not bare[name].equal(tuned[name])}
-    assert folder.name == "tiny"
+    assert folder.name == "tiny-tuned"
     assert changed == {f"{LAYER}.weight"}
     assert (tuned[f"{LAYER}.weight"].float() - bare[f"{LAYER}.weight"].float() - 2).abs().max() < 0.02
     assert with_adapter.is_converted(tmp_path / "home")
