@@ -25,7 +25,7 @@ from sleuth.agents.roles import conversation, planning
 from sleuth.graphs.chat.messages import Messages, as_conversation, reply_id
 from sleuth.graphs.chat.question_rewriting import make_standalone
 from sleuth.graphs.chat.references import refers_back, resolve_references
-from sleuth.graphs.chat.small_talk import REPLIES, is_answered_at_once, reply_at_once
+from sleuth.graphs.chat.small_talk import REPLIES, is_answered_by_rule, reply_by_rule
 from sleuth.graphs.core.answer import Subrun, Verdict, total_cost
 from sleuth.graphs.core.approval import AwaitsApproval, ask_approval
 from sleuth.graphs.core.context import Context
@@ -89,7 +89,7 @@ async def classify(state: State, call: Call[Settings]) -> Update:
         raise UsageError("There is nothing to reply to: the conversation must end with a message of the person.")
     question, kind = message.text.strip(), "small talk"
     call.state = State(messages=state.messages, question=question)  # what was spent on earlier turns does not count
-    needs_model = not is_answered_at_once(question) and call.settings.method != MODELLESS_METHOD
+    needs_model = not is_answered_by_rule(question) and call.settings.method != MODELLESS_METHOD
     halted = needs_model and not call.affords()
     if not halted:
         kind = await _kind_of(as_conversation(state.messages, question), call)
@@ -113,7 +113,7 @@ async def classify(state: State, call: Call[Settings]) -> Update:
 @node
 async def converse(state: State, call: Call[Settings]) -> Update:
     """Reply to a command, or to small talk with a fixed sentence, unless a search is needed after all."""
-    if verdict := reply_at_once(state.question, call.settings.method, state.messages):
+    if verdict := reply_by_rule(state.question, call.settings.method, state.messages):
         return {"verdict": verdict}
     made = conversation.SmallTalk()
     if _uses_model(call):
@@ -150,7 +150,7 @@ async def listen(state: State, runtime: Runtime[Context]) -> Update:
     asked = next(message for message in reversed(state.messages) if message.additional_kwargs.get("asked_back"))
     reply = interrupt({"question": asked.text, "options": asked.additional_kwargs.get("options", [])})
     text = reply.strip() if isinstance(reply, str) else ""
-    if said := reply_at_once(text, settings.method, state.messages):
+    if said := reply_by_rule(text, settings.method, state.messages):
         about = {"status": said["status"], "citations": said["citations"]}
         return {"messages": [HumanMessage(text), AIMessage(with_footnotes(said).text, additional_kwargs=about)]}
     return {"messages": [HumanMessage(text)], "question": text, "verdict": None} if text else {}
@@ -328,7 +328,7 @@ def graph() -> StateGraph[State, Context, Message, State]:
 async def _kind_of(given: conversation.ConversationInput, call: Call[Settings]) -> str:
     """Return the kind of a message; rules decide where there is no model, and correct what it overlooks."""
     question, kind = given.question, "question"
-    if is_answered_at_once(question):
+    if is_answered_by_rule(question):
         return "small talk"
     if call.settings.method != MODELLESS_METHOD:
         kind = await ask_or(call.model, conversation.ROUTE, given, "follow-up", "The message is taken for a question.")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from sleuth.agents.formatting import MAX_TURN_CHARS, MAX_TURNS, Turn
-from sleuth.graphs.chat.small_talk import is_answered_at_once
+from sleuth.graphs.chat.small_talk import is_answered_by_rule
 from sleuth.tools.text.names import FUNCTION_WORDS, find_mentions
 
 _PERSON = r"he|him|his|himself|she|her|hers|herself"
@@ -58,7 +58,7 @@ def resolve_references(message: str, turns: Sequence[Turn]) -> str:
 
 
 def _resolve(message: str, exchanges: Sequence[Exchange]) -> str:
-    bare, asked = _LINK.sub("", message.strip()), [each for each in exchanges if not is_answered_at_once(each[0])]
+    bare, asked = _LINK.sub("", message.strip()), [each for each in exchanges if not is_answered_by_rule(each[0])]
     if not asked:
         return message
     named = _replace_pronouns(bare, asked) if refers_back(message) else _complete(_ABOUT.sub("", bare), asked[-1][0])

@@ -77,14 +77,14 @@ def is_command(message: str) -> bool:
     return bool(re.fullmatch(r"/[a-zA-Z]+(\s.*)?", message.strip()))
 
 
-def is_answered_at_once(message: str) -> bool:
+def is_answered_by_rule(message: str) -> bool:
     """Return whether a message needs neither a search nor a model."""
     return is_command(message) or bool(small_talk_reply(message))
 
 
 def as_chat(question: str, method: str, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the method and the settings of a question. Small talk begins a chat with the method, which is no run."""
-    if is_answered_at_once(question) and method in get_args(MethodName):
+    if is_answered_by_rule(question) and method in get_args(MethodName):
         return "chat", {"method": method, "method_settings": values}
     return method, values
 
@@ -113,7 +113,7 @@ def describe_commands(commands: Mapping[str, str] = COMMANDS) -> str:
     return "\n".join(f"/{name:<8} {meaning}" for name, meaning in commands.items())
 
 
-def reply_at_once(message: str, method: str, earlier: Iterable[AnyMessage]) -> Verdict | None:
+def reply_by_rule(message: str, method: str, earlier: Iterable[AnyMessage]) -> Verdict | None:
     """Return the reply to a command or to small talk; None for any other message. Takes what `run_command` takes."""
     if is_command(message):
         return run_command(message, method, earlier)

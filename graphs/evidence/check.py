@@ -113,7 +113,8 @@ async def assess(
     reading = await asyncio.to_thread(checker.read, question, as_evidence(cited))
     if len(answer.split()) > SPAN_WORDS:
         sentences = [answer[start:end] for start, end in sentence_spans(answer)]
-        stated = [await asyncio.to_thread(checker.check, each, as_evidence(cited)) for each in sentences]
+        requests = [(sentence, as_evidence(cited)) for sentence in sentences]
+        stated = await asyncio.to_thread(checker.check_batch, requests)
         return make_support(min(each.supported for each in stated), reading)
     support = make_support(support_of(question, answer, reading), reading)
     if every != cited:

@@ -18,7 +18,7 @@ from langgraph.runtime import RunControl
 from langgraph.types import Command, StateSnapshot
 
 from sleuth.agents.llm.token_stream import TokenStream
-from sleuth.graphs.chat.small_talk import is_answered_at_once, settings_of_command
+from sleuth.graphs.chat.small_talk import is_answered_by_rule, settings_of_command
 from sleuth.graphs.core.answer import Answer, Verdict, public_notes, public_subruns, total_cost
 from sleuth.graphs.core.approval import describe_request
 from sleuth.graphs.core.context import Budget, Context, MethodSettings, Services
@@ -151,7 +151,7 @@ class RunService:
                 id=id,
                 owner=self.store.threads.owner,
                 method=method_name,
-                question="" if is_chat and is_answered_at_once(checked) else checked,
+                question="" if is_chat and is_answered_by_rule(checked) else checked,
                 options=options,
                 parent=origin.parent,
                 parent_checkpoint=origin.checkpoint,
@@ -269,7 +269,7 @@ class RunService:
             update: dict[str, Any] = {"values": values}
             if is_chat or budget != Budget():  # a reply does not lift the limits of a run
                 update["budget"] = budget
-            is_first = is_chat and not thread.question and not is_answered_at_once(text)
+            is_first = is_chat and not thread.question and not is_answered_by_rule(text)
             await self._queue(thread, turn, question=text if is_first else None, **update)
 
     async def _queue(

@@ -14,7 +14,7 @@ from scenes import Chain, RunsFor, down_once, finish
 
 from sleuth.agents.model import Reply as ModelReply
 from sleuth.agents.model import Request
-from sleuth.graphs.chat.small_talk import is_answered_at_once
+from sleuth.graphs.chat.small_talk import is_answered_by_rule
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.run_filter import RunFilter
 from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
@@ -254,7 +254,7 @@ async def test_small_talk_changes_neither_the_state_nor_the_question(
 
 @pytest.mark.parametrize("message", ["Hello!", "/help", "How about the weather"])
 async def test_chat_of_small_talk_is_no_run(runs_with: RunsFor, chain: Chain, message: str) -> None:
-    runs = runs_with(ChatModel(chain, *([] if is_answered_at_once(message) else ["small talk"]), "question"))
+    runs = runs_with(ChatModel(chain, *([] if is_answered_by_rule(message) else ["small talk"]), "question"))
     runs_listed = RunFilter(with_empty=False, with_subruns=False)
     await begin(runs, message)
     await finish(runs, "talk")
