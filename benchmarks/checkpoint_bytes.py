@@ -25,6 +25,7 @@ from typing import Any
 
 from sleuth.graphs.core.context import Services
 from sleuth.graphs.persistence.store import open_store
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.search import Query
@@ -94,7 +95,9 @@ async def measure(steps: int, again: int, home: Path) -> dict[str, float]:
     model = ScriptedModel(replies(steps, again), context_window=100_000)
     async with open_store(Settings(home=home)) as store:
         runs = RunService(store, Services(model=model, retriever=Shelf()))
-        thread = await runs.start("Who was the last of the line?", "par-rag", values={"max_requeries": again})
+        thread = await runs.start(
+            RunRequest(question="Who was the last of the line?", method="par-rag", values={"max_requeries": again})
+        )
         answer = await last_answer(runs.run(thread))
     model.done()
     assert len(answer.notes) == steps

@@ -34,6 +34,7 @@ from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, CheckpointerSubruns
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
 from sleuth.tools.collection import Collection
@@ -100,7 +101,9 @@ async def stored(store: Store, name: str, gold: Gold, search: Remembering, id: s
     model = Instant(gold)
     runs = RunService(store, Services(model=model, retriever=search, embedder=search.collection.embedder))
     began = Spent.so_far()
-    events = [event async for event in runs.run(await runs.start(gold.question, name, thread=id))]
+    events = [
+        event async for event in runs.run(await runs.start(RunRequest(question=gold.question, method=name, thread=id)))
+    ]
     spent = Spent.so_far() - began - model.clock.spent
     nodes = sum(isinstance(each, Step) and each.state == "finished" for each in events)
     [answer] = [each for each in events if isinstance(each, Answer)]

@@ -41,6 +41,7 @@ from sleuth.agents.model import Reply, Request
 from sleuth.graphs.core.context import Services
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import open_store
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer, open_sleuth
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
@@ -76,7 +77,7 @@ async def simulated(settings: sleuth.Settings, method: str, folder: Path) -> tup
         for gold in known:
             model = Noting(gold, texts)
             runs = RunService(store, Services(model=model, retriever=collection, embedder=collection.embedder))
-            await last_answer(runs.run(await runs.start(gold.question, method)))
+            await last_answer(runs.run(await runs.start(RunRequest(question=gold.question, method=method))))
     return [gold.question for gold in known], texts
 
 

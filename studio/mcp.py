@@ -26,6 +26,7 @@ from sleuth.graphs.core.answer import Answer, Citation, Cost, Note, Status
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Event, Step
 from sleuth.graphs.registry import METHODS, REPORT, SURVEY, runnable
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.studio.client.opening import open_collection
 from sleuth.studio.client.sleuth import Sleuth, open_sleuth
 from sleuth.tools.collection import Collection
@@ -69,8 +70,8 @@ class Backend(Protocol):
         """Open the owner's documents."""
         ...
 
-    def ask(self, question: str, method: str | None, *, values: dict[str, Any], budget: Budget, where: str) -> Events:
-        """Run a method with its settings on the documents that match a filter; yield its steps, then its answer."""
+    def ask(self, request: RunRequest) -> Events:
+        """Run a request; yield its steps, then its answer."""
         ...
 
     def resume(self, thread: str, budget: Budget | None) -> Events:
@@ -88,11 +89,9 @@ class LocalBackend:
         """Open the documents of the settings' owner."""
         return open_collection(self.settings, "shared", command="sleuth mcp")
 
-    def ask(self, question: str, method: str | None, *, values: dict[str, Any], budget: Budget, where: str) -> Events:
-        """Run a method in the store of the settings."""
-        return self._events(
-            lambda sleuth: sleuth.stream(question, method=method, values=values, budget=budget, where=where)
-        )
+    def ask(self, request: RunRequest) -> Events:
+        """Run a request in the store of the settings."""
+        return self._events(lambda sleuth: sleuth.run(request))
 
     def resume(self, thread: str, budget: Budget | None) -> Events:
         """Resume a run in the store of the settings."""
@@ -160,9 +159,8 @@ class Tools:
     ) -> AnswerResult:
         """Answer a question from the documents, in several steps if necessary, with checked citations."""
         budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
-        return await _answer_of(
-            self._of(context).ask(question, method, values=settings or {}, budget=budget, where=where), context
-        )
+        request = RunRequest(question=question, method=method, values=settings or {}, budget=budget, where=where)
+        return await _answer_of(self._of(context).ask(request), context)
 
     async def survey(  # noqa: PLR0917 - called with keyword arguments, as in the tool's schema
         self,

@@ -35,6 +35,7 @@ from sleuth.graphs.core.context import Services
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.history import list_checkpoints
 from sleuth.graphs.runs.pruning import prune
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.documents.resource_limits import peak_megabytes
@@ -99,7 +100,13 @@ async def make(place: RunStore, threads: int) -> Row:
         runs, taken = RunService(store, Services(model=Instant(), retriever=Shelf())), []
         for number in range(len(await store.threads.list_newest()), threads):
             with clock() as each:
-                await last_answer(runs.run(await runs.start(f"Who kept the light of number {number}?", "plain-rag")))
+                await last_answer(
+                    runs.run(
+                        await runs.start(
+                            RunRequest(question=f"Who kept the light of number {number}?", method="plain-rag")
+                        )
+                    )
+                )
             taken.append(1000 * each.spent.wall)
     return {"run_ms": median(taken[-RECENT:]), "make_mib": peak_megabytes()} if taken else {}
 

@@ -12,13 +12,12 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import IntegrityError
 
 from sleuth.graphs.core.answer import Answer, Status
-from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.run_parameters import RunParameters
 from sleuth.graphs.persistence.client_data import MAX_METADATA_OF_OWNER, to_stored_json
 from sleuth.graphs.persistence.run_filter import ALL_RUNS, RunFilter, select_runs
 from sleuth.graphs.persistence.tables import LONGEST_NAME, MAX_ANSWER, checkpoint_tables, threads
 from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
 from sleuth.tools.errors import RunError, UnknownName, UsageError
-from sleuth.tools.settings import Profile
 from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id, select_similar
 
 ThreadState = Literal["queued", "running", "waiting", "stopped", "interrupted", "failed", "done"]
@@ -130,32 +129,26 @@ class Turn(_Stored):
 
 
 class StoredPages(_Stored):
-    """Pages passed with a question, by content hash; `beside`: the collection is searched too."""
+    """Pages passed with a question, by content hash; `with_collection`: the collection is searched too."""
 
     texts: list[str] = []
-    beside: bool = False
+    with_collection: bool = False
     warnings: list[str] = []
 
 
-class StoredOptions(_Stored):
-    """Settings, budget and sources that a run was started with, and the next input of a chat.
+class StoredOptions(_Stored, RunParameters):
+    """The parameters of a run, its sources, and the next input of a chat.
 
-    `values`: settings of the method. `model`: the model that is used instead of the server's default. `where`: filter
-    of the documents. `after`: the run that a chat follows up on. They change only under the lock of the thread.
+    `after`: the run that a chat follows up on. They change only under the lock of the thread.
     """
 
-    values: dict[str, Any] = {}
-    model: str = ""
-    profile: Profile = "default"
-    budget: Budget = Budget()
     pages: StoredPages = StoredPages()
-    where: str = ""
     after: str = ""
     turn: Turn | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the options that were set, in the form in which they are stored."""
-        return self.model_dump(by_alias=True, exclude_unset=True)
+        """Return the options that are not the default ones, in the form in which they are stored."""
+        return self.model_dump(by_alias=True, exclude_defaults=True)
 
     def dumps(self) -> str:
         """Return the stored text."""
@@ -212,6 +205,12 @@ class Thread:
         return OLD_NAMES[self.state]
 
     @property
+    def is_empty(self) -> bool:
+        """Whether a client has created the thread, and no run has begun in it."""
+        turn = self.options.turn
+        return self.method == "chat" and not self.question and not (turn and turn.text)
+
+    @property
     def part_of(self) -> str:
         """Return the run that this one is a sub-run of; empty for any other run, also for a fork."""
         return self.parent if self.subrun else ""
@@ -243,8 +242,8 @@ class Threads:
         self.owner = owner
         self._locks = locks
 
-    async def add(self, thread: Thread, *, is_created: bool = False) -> None:
-        """Write a new row, or begin a run in a thread that a client `is_created` without one.
+    async def add(self, thread: Thread, *, replaces_empty: bool = False) -> None:
+        """Write a new row; it replaces that of a thread which a client has created without a run.
 
         Raises:
             RunError: the id is used already.
@@ -258,7 +257,7 @@ class Threads:
         without_run = threads.c.id == thread.id, self._mine(), threads.c.question == ""
 
         def write(connection: Connection) -> None:
-            if not is_created:
+            if not replaces_empty:
                 self._check_metadata(connection, row["client_metadata"])
                 connection.execute(insert(threads).values(row))
             elif not connection.execute(update(threads).where(*without_run).values(begun)).rowcount:

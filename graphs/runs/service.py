@@ -6,8 +6,8 @@ call is sent again.
 
 import re
 import uuid
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing, nullcontext
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from langchain_core.callbacks.base import Callbacks
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
-from langgraph.types import Command, StateSnapshot
+from langgraph.types import StateSnapshot
 
 from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.graphs.chat.small_talk import is_answered_by_rule, settings_of_command
@@ -52,28 +52,25 @@ from sleuth.graphs.runs.execution import (
     resume_with_budget,
     stream_steps,
 )
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.turns import (
+    branching_turn,
+    continuing_turn,
     first_turn,
     input_for,
     is_unfinished,
-    next_turn,
     pending_interrupt,
+    replying_turn,
     state_before,
     unanswered_question,
 )
 from sleuth.tools.errors import RunError, SleuthError, StoreTooNew, UnknownName, UsageError
 from sleuth.tools.search.retriever import FilteredRetriever
-from sleuth.tools.settings import Profile
 from sleuth.tools.sources.web_pages.page import PageText
 from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever
 from sleuth.tools.storage.database import is_database_error
-from sleuth.tools.storage.filters import parse_filter
 from sleuth.tools.storage.id_prefix import MAX_SIMILAR
-from sleuth.tools.text.normalization import check_unicode
 from sleuth.tools.tracing.callbacks import add_callbacks
-
-MAX_QUESTION = 20_000
-"""Characters; longer questions are documents."""
 
 
 class RunService:
@@ -83,96 +80,71 @@ class RunService:
         self.store = store
         self.services = services
 
-    async def start(
-        self,
-        question: str,
-        method_name: str,
-        *,
-        values: dict[str, Any] | None = None,
-        profile: Profile = "default",
-        budget: Budget | None = None,
-        thread: str | None = None,
-        pages: Sequence[PageText] = (),
-        with_collection: bool = False,
-        where: str = "",
-        origin: Origin | None = None,
-        after: Answer | None = None,
-        model: str = "",
-        message_id: str = "",
-        is_created: bool = False,
-    ) -> str:
+    async def start(self, request: RunRequest, *, origin: Origin | None = None) -> str:
         """Store a new run, the next message of a chat, or the reply to a waiting run, without running it.
 
-        Args:
-            pages: pages that are stored with the run and searched instead of the collection; a chat keeps those of its
-                first message.
-            with_collection: search the collection in addition to the pages.
-            where: a filter of the documents that are searched, see `parse_filter`; a chat keeps that of its first
-                message.
-            after: the answer that the first message of a chat follows up on: the chat begins with it and its question.
-            model: the model that is used instead of the default.
-            message_id: the id of the first message of a chat; by default one is derived from its place.
-            is_created: a client has created the thread without a run, which begins in it.
+        A chat keeps the pages and the filter of its first message. The first run of a thread that a client has created
+        without one begins in it.
 
         Returns:
             The thread.
 
         Raises:
-            UsageError: an empty or too long question, an unknown method or setting, pages without text, a filter that
-                cannot be parsed, a check of the answer without an evidence checker, or an invalid name of a thread.
+            UsageError: a check of the answer without an evidence checker, pages without text, or an invalid name.
             RunError: the thread was used before, unless it is a chat or waits for a reply.
         """
-        checked, origin = check_question(question), origin or Origin()
-        kind, id = runnable(method_name), thread or uuid.uuid4().hex[:12]
-        if not is_created and await self.store.threads.exists(id):
-            known = await self.store.threads.find(id)
-            if known is None or known.method != method_name or after:
+        kind, id = request.kind, request.thread or uuid.uuid4().hex[:12]
+        known = await self.store.threads.find(id) if request.thread else None
+        if known and not known.is_empty:
+            if known.method != kind.name or request.after:
                 raise already_used(id)
-            await self.add_turn(known, checked, values=values or {}, keep_values=True, budget=budget or Budget())
+            await self.continue_thread(known, request)
             return id
-        if thread:
-            await self._check_name(thread)
-        self._check_settings(kind, configure(kind, values or {}, profile))
-        more = _given_options(where, model=model, after=after.thread if after else "")
-        is_chat, values = method_name == CHAT.name, values or {}
-        if is_chat:
-            values = {**values, **settings_of_command(checked)}
-            more["turn"] = first_turn(checked, after, message_id=message_id)
+        if request.thread and not known:
+            await self._check_name(id)
+        values, turn = request.values, None
+        if kind is CHAT:
+            values = {"method": request.default_method, **values, **settings_of_command(request.question)}
+            turn = first_turn(request.question, request.after, message_id=request.message_id)
+        self._check_settings(kind, configure(kind, values, request.profile))
         options = StoredOptions(
-            values=values,
-            profile=profile,
-            budget=budget or Budget(),
-            pages=await self._store_pages(pages, with_collection=with_collection),
-            **more,
+            **request.parameters() | {"values": values},
+            pages=await self._store_pages(request),
+            after=request.after.thread if request.after else "",
+            turn=turn,
         )
-        created = now()
-        await self.store.threads.add(
-            Thread(
-                id=id,
-                owner=self.store.threads.owner,
-                method=method_name,
-                question="" if is_chat and is_answered_by_rule(checked) else checked,
-                options=options,
-                parent=origin.parent,
-                parent_checkpoint=origin.checkpoint,
-                subrun=origin.subrun,
-                created_at=created,
-                updated_at=created,
-            ),
-            is_created=is_created,
-        )
+        is_small_talk = kind is CHAT and is_answered_by_rule(request.question)
+        thread = self._new_thread(id, kind.name, "" if is_small_talk else request.question, options, origin or Origin())
+        await self.store.threads.add(thread, replaces_empty=known is not None)
         return id
+
+    def _new_thread(self, id: str, method: str, question: str, options: StoredOptions, origin: Origin) -> Thread:
+        created = now()
+        return Thread(
+            id=id,
+            owner=self.store.threads.owner,
+            method=method,
+            question=question,
+            options=options,
+            parent=origin.parent,
+            parent_checkpoint=origin.checkpoint,
+            subrun=origin.subrun,
+            created_at=created,
+            updated_at=created,
+        )
 
     def _check_settings(self, kind: Method, settings: MethodSettings) -> None:
         if self.services is not None and (getattr(settings, "check_evidence", False) or not kind.needs_model):
             require_checker(self.services.checker)
 
     async def _check_name(self, id: str) -> None:
-        """Raise UsageError if a new run cannot have this name."""
+        """Raise UsageError or RunError if a new run cannot have this name."""
         if not re.fullmatch(NAME, id):
             raise UsageError(
                 f"{id[:200]!r} is not a valid run name. Use 1 to {LONGEST_NAME} letters, digits and . _ @ : -."
             )
+        if await self.store.threads.exists(id):  # of another owner
+            raise already_used(id)
         if await self.store.saver.aget_tuple({"configurable": {"thread_id": id}}):
             raise UsageError(f"The name {id} already has checkpoints. Choose another name.")
 
@@ -180,97 +152,89 @@ class RunService:
         self,
         other: Thread,
         question: str,
-        method_name: str,
+        method: str,
         *,
         origin: Origin,
         values: dict[str, Any] | None = None,
         thread: str | None = None,
     ) -> Thread:
-        """Store a new run with the profile, the budget, the pages and the filter of another one, and return it."""
-        kept = other.options
-        id = await self.start(
-            question,
-            method_name,
-            values=values,
-            profile=kept.profile,
-            budget=kept.budget,
-            thread=thread,
-            pages=await self._pages_of(other),
-            with_collection=kept.pages.beside,
-            where=kept.where,
-            model=kept.model,
-            origin=origin,
-        )
+        """Store a new run with the profile, the budget, the pages, the model and the filter of another one."""
+        parameters = other.options.parameters() | {"values": values or {}}
+        request = RunRequest(question=question, method=method, **parameters)
+        id = thread or uuid.uuid4().hex[:12]
+        if thread:
+            await self._check_name(id)
+        self._check_settings(request.kind, request.settings)
+        options = StoredOptions(**parameters, pages=other.options.pages)
+        await self.store.threads.add(self._new_thread(id, request.kind.name, request.question, options, origin))
         return await self.store.threads.get(id)
 
-    async def _store_pages(self, pages: Sequence[PageText], *, with_collection: bool) -> StoredPages:
+    async def _store_pages(self, request: RunRequest) -> StoredPages:
         """Archive the text of pages, so that a run can resume without their files."""
-        if not pages:
+        if not request.pages:
             return StoredPages()
-        warnings = [warning for page in pages for warning in page.warnings]
-        if not any(page.text or page.tables for page in pages):
+        warnings = [warning for page in request.pages for warning in page.warnings]
+        if not any(page.text or page.tables for page in request.pages):
             raise UsageError(f"The pages contain no readable text. {'; '.join(warnings)}")
-        texts = await self.store.archive.keep([page.to_json() for page in pages])
-        return StoredPages(texts=list(texts), beside=with_collection, warnings=warnings)
+        texts = await self.store.archive.keep([page.to_json() for page in request.pages])
+        return StoredPages(texts=list(texts), with_collection=request.with_collection, warnings=warnings)
 
     async def _pages_of(self, thread: Thread) -> tuple[PageText, ...]:
         """Return the pages of a thread as they were when it was started."""
         return tuple(map(PageText.from_json, await self.store.archive.load(thread.options.pages.texts)))
 
-    async def add_turn(
-        self,
-        thread: Thread,
-        given: str | Command[Any],
-        *,
-        start: str | None = None,
-        message_id: str = "",
-        values: dict[str, Any],
-        keep_values: bool = False,
-        budget: Budget,
-        is_locked: bool = False,
-    ) -> None:
-        """Store the next input of a thread; `run` then continues it.
+    async def continue_thread(self, thread: Thread, request: RunRequest, *, is_locked: bool = False) -> None:
+        """Store a message, with which `run` continues a chat or replies to what the thread waits for.
 
-        The input is stored with the id of the latest checkpoint. While that checkpoint is still the latest, `run` sends
-        the input; later it only resumes. A message after a turn that ended without an answer starts a new turn: the
-        messages of the chat state why the turn before has no answer.
+        A message after a turn that ended without an answer starts a new turn: the messages of the chat state why the
+        turn before has no answer. Settings that the request does not name stay as they are.
 
         Args:
             thread: a chat, or a run that waits for a reply.
-            given: a message, or the reply to an interrupt, which may be any JSON.
-            start: None continues the conversation, and a message replies to an open question. A checkpoint id ("" for
-                the latest) starts a new turn there, and a message drops an open interrupt.
-            message_id: the id of the message; by default one is derived from its place.
-            values: the settings from this turn on.
-            keep_values: keep the earlier settings that `values` does not name.
-            budget: limits of this turn of a chat; another run keeps its own if none are given.
+            request: the message; its budget limits this turn of a chat, another run keeps its own if none is given.
             is_locked: the caller holds the lock of the thread.
 
         Raises:
-            UsageError: a setting cannot be used, or nothing waits for the reply.
-            UnknownName: the checkpoint does not exist.
+            UsageError: a setting cannot be used.
             RunError: a reply was given already, or the run is no chat and waits for nothing.
             ThreadBusy: a turn is running.
         """
-        is_chat, is_reply = thread.method == CHAT.name, isinstance(given, Command)
-        async with nullcontext() if is_locked else self.store.locks.hold(thread.id):
-            thread = await self.store.threads.get(thread.id)  # it may have changed before the lock was taken
-            text = given if isinstance(given, str) else ""
-            values = {**(thread.options.values if keep_values else {}), **values}
-            values |= settings_of_command(text) if is_chat else {}
-            configure(runnable(thread.method), values, thread.options.profile)
-            latest = await self.state(thread)
-            if not (is_chat or is_reply or latest.interrupts):
+        async with self._locked(thread, is_locked=is_locked) as (current, latest):
+            if current.method != CHAT.name and not latest.interrupts:
                 raise already_used(thread.id)
-            state = await self.state(thread, start) if start else latest
-            if is_reply and not state.interrupts:
-                raise UsageError(f"Thread {thread.id} does not wait for a reply.")
-            turn = next_turn(thread, latest, given, start=start, message_id=message_id)
-            update: dict[str, Any] = {"values": values}
-            if is_chat or budget != Budget():  # a reply does not lift the limits of a run
-                update["budget"] = budget
-            is_first = is_chat and not thread.question and not is_answered_by_rule(text)
-            await self._queue(thread, turn, question=text if is_first else None, **update)
+            turn = continuing_turn(current, latest, request.question, message_id=request.message_id)
+            await self._queue_message(current, turn, request)
+
+    async def branch_chat(
+        self, thread: Thread, request: RunRequest, *, checkpoint: str = "", is_locked: bool = False
+    ) -> None:
+        """Store a message that starts a new turn at a checkpoint, by default the latest; an open question is dropped.
+
+        Raises:
+            UnknownName: the checkpoint does not exist.
+            UsageError: a setting cannot be used.
+            ThreadBusy: a turn is running.
+        """
+        async with self._locked(thread, is_locked=is_locked) as (current, latest):
+            if checkpoint:
+                await self.state(current, checkpoint)
+            turn = branching_turn(current, latest, request.question, start=checkpoint, message_id=request.message_id)
+            await self._queue_message(current, turn, request)
+
+    @asynccontextmanager
+    async def _locked(self, thread: Thread, *, is_locked: bool) -> AsyncIterator[tuple[Thread, StateSnapshot]]:
+        """Hold the lock of a thread, and return the thread as it is now and its latest state."""
+        async with nullcontext() if is_locked else self.store.locks.hold(thread.id):
+            current = await self.store.threads.get(thread.id)
+            yield current, await self.state(current)
+
+    async def _queue_message(self, thread: Thread, turn: Turn, request: RunRequest) -> None:
+        text, is_chat, budget = request.question, thread.method == CHAT.name, request.budget
+        values = {**thread.options.values, **request.values, **(settings_of_command(text) if is_chat else {})}
+        configure(runnable(thread.method), values, thread.options.profile)
+        is_first = is_chat and not thread.question and not is_answered_by_rule(text)
+        limits = {"budget": budget} if is_chat or budget != Budget() else {}  # a reply lifts no limits of a run
+        await self._queue(thread, turn, question=text if is_first else None, values=values, **limits)
 
     async def _queue(
         self,
@@ -341,8 +305,8 @@ class RunService:
         text = unanswered_question(thread, await self.state(thread)) if thread.method == CHAT.name else ""
         if not text:
             return thread
-        options = thread.options
-        await self.add_turn(thread, text, values=options.values, budget=options.budget, is_locked=True)
+        parameters = thread.options.parameters()
+        await self.continue_thread(thread, RunRequest(question=text, method=CHAT.name, **parameters), is_locked=True)
         return await self.store.threads.get(thread.id)
 
     async def queue_survey_update(self, id: str) -> None:
@@ -362,20 +326,25 @@ class RunService:
                 return
             await self._queue(thread, Turn(text=thread.question, at=checkpoint_id_of(state)))
 
-    async def reply(self, id: str, value: Any) -> None:  # noqa: ANN401 - any JSON
+    async def reply(self, id: str, value: Any, *, checkpoint: str = "") -> None:  # noqa: ANN401 - any JSON
         """Store the reply to a waiting run, which continues when it is run the next time.
 
         Args:
             id: the run.
             value: a text, or JSON in the form that the request names.
+            checkpoint: an earlier state that waited, from which the run branches; by default the latest state.
 
         Raises:
-            UnknownName: there is no such run.
+            UnknownName: there is no such run or checkpoint.
             UsageError: the run does not wait for a reply.
+            RunError: a reply was given already.
             ThreadBusy: it is running.
         """
-        thread = await self.store.threads.get(id)
-        await self.add_turn(thread, Command(resume=value), values={}, keep_values=True, budget=Budget())
+        async with self._locked(await self.store.threads.get(id), is_locked=False) as (thread, latest):
+            state = await self.state(thread, checkpoint) if checkpoint else latest
+            if not state.interrupts:
+                raise UsageError(f"Thread {id} does not wait for a reply.")
+            await self._queue(thread, replying_turn(thread, latest, value, start=checkpoint))
 
     async def mark_stopped(self, id: str) -> None:
         """Record that a person stopped a run, unless it has ended, failed or been resumed."""
@@ -444,7 +413,7 @@ class RunService:
             retriever = FilteredRetriever(retriever, where)
         if pages:
             over = PageRetriever.over(pages, self.services.embedder)
-            retriever = FusedRetriever(over, retriever) if thread.options.pages.beside else over
+            retriever = FusedRetriever(over, retriever) if thread.options.pages.with_collection else over
         return self.services.context(
             retriever=retriever,
             pages=pages,
@@ -490,20 +459,6 @@ class RunService:
         )
 
 
-def check_question(question: str) -> str:
-    """Return the question without surrounding white space; raise UsageError if it is empty or too long."""
-    stripped = question.strip()
-    if not stripped:
-        raise UsageError("The question is empty.")
-    if len(stripped) > MAX_QUESTION:
-        raise UsageError(
-            f"The question has {len(stripped):,} characters, the most is {MAX_QUESTION:,}: "
-            "put long material into a file, `sleuth ingest` it, and ask about it."
-        )
-    check_unicode(stripped)
-    return stripped.replace("\x00", "")
-
-
 def accept_state(state: StateSnapshot) -> StateSnapshot:
     """Return the state. Raise StoreTooNew if a newer release wrote it. New checkpoints get later ids than this one."""
     advance_clock(checkpoint_id_of(state))
@@ -527,9 +482,3 @@ def _describe(error: Exception, id: str) -> str:
         return str(error)
     what = "The database failed" if is_database_error(error) else "A step failed, which is a bug"
     return f"{what}: {type(error).__name__}: {error}. `sleuth resume {id}` tries again."
-
-
-def _given_options(where: str, **values: str) -> dict[str, Any]:
-    """Return the options that are given, and the filter if it has terms."""
-    options = {"where": where.strip() if parse_filter(where).terms else "", **values}
-    return {name: value for name, value in options.items() if value}

@@ -36,24 +36,42 @@ def input_for(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command[
     return {"messages": [*convert_to_messages(turn.before), HumanMessage(turn.text, id=turn.id)]}
 
 
-def next_turn(
-    thread: Thread, latest: StateSnapshot, given: str | Command[Any], *, start: str | None, message_id: str
-) -> Turn:
-    """Return the turn that a message or a reply begins or continues; for the arguments see `add_turn`."""
-    at, unfinished = checkpoint_id_of(latest), thread.method == CHAT.name and is_unfinished(thread, latest)
-    place: dict[str, Any] = {"at": at, "id": message_id or uuid.uuid4().hex}
-    if start is None and isinstance(given, Command) and unfinished:
+def continuing_turn(thread: Thread, latest: StateSnapshot, text: str, *, message_id: str) -> Turn:
+    """Return the turn of a message that continues a conversation, or replies to what the thread waits for."""
+    if _is_unfinished_chat(thread, latest):
+        return branching_turn(thread, latest, text, start="", message_id=message_id)
+    id = message_id or uuid.uuid4().hex
+    if latest.interrupts:  # it is a part of the turn that waits
+        id = thread.options.turn.id if thread.options.turn else ""
+    return Turn(text=text, at=checkpoint_id_of(latest), id=id, **_chat_before(thread))
+
+
+def branching_turn(thread: Thread, latest: StateSnapshot, text: str, *, start: str, message_id: str) -> Turn:
+    """Return the turn of a message at the checkpoint `start`, or at the latest one if it is empty."""
+    at, id = checkpoint_id_of(latest), message_id or uuid.uuid4().hex
+    before = _left_messages(thread, latest) if start in ("", at) and _is_unfinished_chat(thread, latest) else []
+    about = _chat_before(thread) | ({"before": [message_to_json(each) for each in before]} if before else {})
+    return Turn(text=text, at=at, start=start or at, id=id, **about)
+
+
+def replying_turn(thread: Thread, latest: StateSnapshot, value: Any, *, start: str) -> Turn:  # noqa: ANN401 - any JSON
+    """Return the turn that a reply continues; raise RunError if a reply was given already."""
+    at, reply = checkpoint_id_of(latest), json.dumps(value)
+    if start not in ("", at):
+        return Turn(reply=reply, at=at, start=start, id=uuid.uuid4().hex)
+    if _is_unfinished_chat(thread, latest):
         raise RunError(f"The last turn of {thread.id} has not ended: `sleuth resume {thread.id}` resumes it.")
-    if start is None and latest.interrupts and not unfinished:
-        place["id"] = thread.options.turn.id if thread.options.turn else ""
-    elif start is not None or unfinished:
-        place["start"] = start or at
-    if unfinished and place.get("start") == at:
-        place["before"] = [message_to_json(each) for each in _left_messages(thread, latest)]
-    if isinstance(given, Command):
-        return Turn(reply=json.dumps(given.resume), **place)
+    return Turn(reply=reply, at=at, id=thread.options.turn.id if thread.options.turn else "")
+
+
+def _is_unfinished_chat(thread: Thread, latest: StateSnapshot) -> bool:
+    return thread.method == CHAT.name and is_unfinished(thread, latest)
+
+
+def _chat_before(thread: Thread) -> dict[str, Any]:
+    """Return the state and the problem of a chat before a turn."""
     was = "done" if thread.state in ("done", "waiting") else "failed" if thread.problem else "stopped"
-    return Turn(text=given, was=was, problem=thread.problem, **place)
+    return {"was": was, "problem": thread.problem}
 
 
 def _unsent_messages(thread: Thread, state: StateSnapshot) -> list[AnyMessage]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sleuth.graphs.core.events import Delta as Delta, Reset as Reset, Step as Step
     from sleuth.graphs.ingestion.pipeline import IngestReport as IngestReport
     from sleuth.graphs.registry import METHODS as METHODS
+    from sleuth.graphs.core.run_parameters import RunOptions as RunOptions
     from sleuth.graphs.runs.history import CheckpointView as CheckpointView
     from sleuth.studio.client import sync as sync
     from sleuth.studio.client.functions import (
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
         stream as stream,
         tool as tool,
     )
-    from sleuth.studio.client.sleuth import RunOptions as RunOptions, Sleuth as Sleuth
+    from sleuth.studio.client.sleuth import Sleuth as Sleuth
     from sleuth.studio.client.sleuth import open_sleuth as open
     from sleuth.tools.errors import SleuthError as SleuthError
     from sleuth.tools.settings import Settings as Settings

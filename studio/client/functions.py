@@ -19,6 +19,7 @@ from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget, Context
 from sleuth.graphs.core.events import Event
 from sleuth.graphs.core.private_graph import PrivateGraph
+from sleuth.graphs.core.run_parameters import DEFAULT_METHOD, RunOptions
 from sleuth.graphs.ingestion.pipeline import NO_META, IngestProgress, IngestReport
 from sleuth.graphs.ingestion.pipeline import ingest as ingest_paths
 from sleuth.graphs.persistence.store import open_store
@@ -26,7 +27,7 @@ from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.history import CheckpointView, fork_run, list_checkpoints
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.opening import open_collection
-from sleuth.studio.client.sleuth import DEFAULT_METHOD, RunOptions, open_sleuth
+from sleuth.studio.client.sleuth import open_sleuth
 from sleuth.tools.collection import Collection
 from sleuth.tools.search import Mode, Query, find_mode
 from sleuth.tools.search.vectors.embedder import LangChainEmbedder

@@ -2,12 +2,12 @@
 
 import asyncio
 import warnings
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 from uuid import NAMESPACE_OID, uuid5
 
 from langchain_core.callbacks.base import Callbacks
@@ -19,11 +19,11 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.agents.model import Message, NamedModel, Reply, Request
-from sleuth.graphs.chat.small_talk import as_chat
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget, Context, Services
 from sleuth.graphs.core.events import Event
 from sleuth.graphs.core.method import MODELLESS_METHOD
+from sleuth.graphs.core.run_parameters import DEFAULT_METHOD, RunOptions
 from sleuth.graphs.core.subrun import in_fresh_context
 from sleuth.graphs.core.thresholds import fitted_thresholds
 from sleuth.graphs.evidence.reading_model import with_reading_roles
@@ -31,6 +31,7 @@ from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import CHAT, configure, runnable
 from sleuth.graphs.runs.execution import CheckpointerSubruns
 from sleuth.graphs.runs.history import CheckpointView, fork_run, list_checkpoints
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.callers import Opener
 from sleuth.studio.model_server.adapter import PACKAGED
@@ -44,7 +45,7 @@ from sleuth.tools.search.vectors.embedder import LangChainEmbedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.knowledge_graph.backends import open_graph
 from sleuth.tools.sources.question_attributes import find_svm
-from sleuth.tools.sources.web_pages.page import Page, read_pages
+from sleuth.tools.sources.web_pages.page import read_pages
 from sleuth.tools.storage.catalogue import Listed
 from sleuth.tools.storage.locks import hold
 from sleuth.tools.storage.triples import MemoryTriples
@@ -56,9 +57,6 @@ if TYPE_CHECKING:
     from langchain_core.documents import BaseDocumentCompressor
     from langchain_core.runnables import Runnable
     from langchain_core.tools import BaseTool
-
-
-DEFAULT_METHOD = "auto"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,28 +77,6 @@ class MissingModel:
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         """Raise the reason."""
         raise self.reason
-
-
-class RunOptions(TypedDict, total=False):
-    """Options of a new run; all may be omitted."""
-
-    method: str | None
-    """A name from `sleuth.METHODS`; by default `auto`, without a model server `reader`."""
-    values: dict[str, Any] | None
-    """Settings of the method, such as `{"coarse_k": 5}`."""
-    budget: Budget | None
-    """What the run may spend."""
-    thread: str | None
-    """The thread id, generated if omitted."""
-    pages: Sequence[Page]
-    """Web pages to search instead of the collection; their text is stored with the run."""
-    with_collection: bool
-    """Search the collection as well as the pages."""
-    where: str
-    """A filter of the documents that are searched, such as "tag=contract date>=2025-01-01"."""
-    callbacks: Callbacks
-    """LangChain callback handlers that receive the nodes, model calls and searches of the run, in addition to those of
-    the LangChain run around it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,43 +125,28 @@ class Sleuth:
         Raises:
             SleuthError: see `sleuth.tools.errors`; a run that was started can be resumed.
         """
-        callbacks = options.get("callbacks")
-        id = await self._start(question, **options)
+        callbacks, pages = options.pop("callbacks", None), options.pop("pages", ())
+        request = RunRequest(question=question, **options)
+        request = request.model_copy(update={"pages": await read_pages(pages)})
+        async with aclosing(self.run(request, deltas=deltas, callbacks=callbacks)) as events:
+            async for event in events:
+                yield event
+
+    async def run(
+        self, request: RunRequest, *, deltas: bool = False, callbacks: Callbacks = None
+    ) -> AsyncGenerator[Event]:
+        """Start the run of a request; yield what `stream` yields."""
+        check_callbacks(callbacks)
+        request = request.resolved(default_method=self.default_method, profile=self.settings.profile)
+        if self.model_problem and request.kind.needs_model and request.kind is not CHAT:  # a chat stores the message
+            raise self.model_problem
+        if self.searched is self.collection and (request.with_collection or not request.pages):
+            await self.collection.require_documents(request.where)
+        id = await self.runs.start(request)
         wants_tokens = (lambda: True) if deltas else None
         async with aclosing(self.runs.run(id, wants_tokens=wants_tokens, callbacks=callbacks)) as events:
             async for event in events:
                 yield event
-
-    async def _start(
-        self,
-        question: str,
-        *,
-        method: str | None = None,
-        pages: Sequence[Page] = (),
-        with_collection: bool = False,
-        where: str = "",
-        callbacks: Callbacks = None,
-        **options: Any,  # noqa: ANN401 - values, budget and thread
-    ) -> str:
-        check_callbacks(callbacks)
-        method, values = as_chat(question, method or self.default_method, options.pop("values", None) or {})
-        thread = options.get("thread")
-        if method == CHAT.name and not (thread and await self.runs.store.threads.exists(thread)):
-            values = {"method": self.default_method, **values}
-        if self.model_problem and runnable(method).needs_model and method != CHAT.name:  # a chat stores the message
-            raise self.model_problem
-        if self.searched is self.collection and (with_collection or not pages):
-            await self.collection.require_documents(where)
-        return await self.runs.start(
-            question,
-            method,
-            profile=self.settings.profile,
-            pages=await read_pages(pages),
-            with_collection=with_collection,
-            where=where,
-            values=values,
-            **options,
-        )
 
     async def ask(self, question: str, **options: Unpack[RunOptions]) -> Answer:
         """Run a method and return the answer; takes the arguments of `stream`. Works inside nodes of other graphs."""

@@ -16,9 +16,10 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStore
 
 from sleuth.graphs.core.events import Event
+from sleuth.graphs.core.run_parameters import RunOptions
 from sleuth.studio.client import functions
 from sleuth.studio.client.callers import run_sync
-from sleuth.studio.client.sleuth import RunOptions, Sleuth, open_sleuth
+from sleuth.studio.client.sleuth import Sleuth, open_sleuth
 from sleuth.tools.settings import Settings
 
 P = ParamSpec("P")

@@ -17,6 +17,7 @@ from sleuth.agents.roles.judging import VERIFY
 from sleuth.graphs.core.answer import Threshold
 from sleuth.graphs.core.thresholds import store_threshold
 from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.studio.client.sleuth import Sleuth, last_answer, open_sleuth
 from sleuth.studio.evaluation.data import GoldQuestion, read_questions, sample
 from sleuth.studio.evaluation.run_folder import REPORT, settle_plan, write, write_lines
@@ -200,7 +201,7 @@ async def _ask(sleuth: Sleuth, question: str, accepted: tuple[str, ...]) -> Meas
     """Ask a question in a run of its own, whose id is derived from its text."""
     runs, id = sleuth.runs, f"probe-{sha256(question.encode()).hexdigest()[:16]}"
     if not await runs.store.threads.exists(id):
-        await runs.start(question, METHOD, values=ALONE, thread=id)
+        await runs.start(RunRequest(question=question, method=METHOD, values=ALONE, thread=id))
     await last_answer(runs.run(id))
     thread = await runs.store.threads.get(id)
     state = (await runs.graph(thread).aget_state(runs.config(thread))).values

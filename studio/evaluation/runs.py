@@ -20,6 +20,7 @@ from sleuth.graphs.evidence.check import support_of_run
 from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.persistence.tables import LONGEST_NAME
 from sleuth.graphs.registry import method
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer, open_client, open_client_or_missing, open_services
 from sleuth.studio.evaluation.data import GoldQuestion, System
@@ -177,12 +178,14 @@ class JobRunner:
         if question.asked_at and "asked_at" in method(system.method).settings.model_fields:
             values = {"asked_at": question.asked_at, **values}
         await runs.start(
-            question.question,
-            system.method,
-            values=values,
-            profile=system.profile,
-            thread=job.thread,
-            pages=await self.gold.pages(question),
+            RunRequest(
+                question=question.question,
+                method=system.method,
+                values=values,
+                profile=system.profile,
+                thread=job.thread,
+                pages=await self.gold.pages(question),
+            )
         )
 
 

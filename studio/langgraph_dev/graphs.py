@@ -24,7 +24,7 @@ from sleuth.graphs.core.method import describe_errors
 from sleuth.graphs.core.private_graph import PrivateCompiled
 from sleuth.graphs.registry import CHAT, METHODS, OTHERS, configure, runnable, without_replies
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, CheckpointerSubruns
-from sleuth.graphs.runs.service import check_question
+from sleuth.graphs.runs.request import check_question
 from sleuth.studio.client.sleuth import Sleuth, open_sleuth
 from sleuth.studio.server.schemas.runs import BudgetForm
 from sleuth.tools.errors import RunError, SleuthError, UsageError

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import uuid4
 
 from fastapi import Depends, FastAPI, Request
@@ -17,14 +17,13 @@ from sleuth.agents.formatting import Turn
 from sleuth.graphs.chat.messages import append_messages
 from sleuth.graphs.chat.question_rewriting import RewrittenQuestion, rewrite_question
 from sleuth.graphs.chat.references import resolve_references
-from sleuth.graphs.chat.small_talk import as_chat, settings_of_command
-from sleuth.graphs.core.answer import Answer
-from sleuth.graphs.core.context import Budget
+from sleuth.graphs.chat.small_talk import settings_of_command
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.persistence.threads import Thread
 from sleuth.graphs.registry import CHAT, configure, runnable
 from sleuth.graphs.runs.pruning import remove_runs
-from sleuth.graphs.runs.service import RunService, check_question
+from sleuth.graphs.runs.request import RunRequest
+from sleuth.graphs.runs.service import RunService
 from sleuth.graphs.runs.turns import messages_of
 from sleuth.studio.server.ingestion import IngestionWorker, Uploads
 from sleuth.studio.server.middleware.auth import Owner
@@ -169,46 +168,42 @@ class Access:
         await (await self.server.tenants.collection(self.owner)).require_documents(where)
         await self.server.quota.require(self.owner)
 
-    async def start(
-        self,
-        question: str,
-        method: str,
-        *,
-        values: dict[str, Any],
-        budget: Budget,
-        where: str = "",
-        model: str = "",
-        thread: str | None = None,
-        after: Answer | None = None,
-    ) -> str:
+    async def start(self, request: RunRequest) -> str:
         """Start a background run, or send the next message of a chat, and return the thread.
 
         Raises:
             UsageError: an invalid question or setting.
         """
-        method, values = as_chat(question, method, values)
-        known = await self.runs.store.threads.find(thread) if thread and method == CHAT.name and not after else None
-        if known and known.method == CHAT.name:
-            await self._send(known, check_question(question), values=values, budget=budget)
-            return known.id
-        options: dict[str, Any] = {"values": values, "budget": budget, "where": where, "thread": thread, "after": after}
-        profile = self.server.settings.profile
-        id = await self.runs.start(question, method, profile=profile, model=model, **options)
+        request = request.resolved(
+            default_method=await self.server.tenants.default_method(), profile=self.server.settings.profile
+        )
+        if request.kind is CHAT and request.thread and not request.after:
+            chat = await self.runs.store.threads.find(request.thread)
+            if chat and chat.method == CHAT.name and not chat.is_empty:
+                await self._send(chat, request)
+                return chat.id
+        id = await self.runs.start(request)
         await self.server.run_worker.start(self.owner, id)
         return id
 
-    async def _send(self, chat: Thread, text: str, *, values: dict[str, Any], budget: Budget) -> None:
+    async def _send(self, chat: Thread, request: RunRequest) -> None:
         """Store a message of a chat, whose turn begins when the turns before it have ended."""
+        text, values = request.question, request.values
         configure(CHAT, {**chat.options.values, **values, **settings_of_command(text)}, chat.options.profile)
-        start = None if chat.state == "waiting" else ""
-        message = QueuedMessage(given=text, message_id=uuid4().hex, start=start, values=values, budget=budget)
+        message = QueuedMessage(
+            text=text,
+            id=request.message_id or uuid4().hex,
+            is_reply=chat.state == "waiting",
+            values=values,
+            budget=request.budget,
+        )
         await self.server.run_worker.send(self.owner, chat.id, message)
 
     async def messages(self, chat: Thread, state: StateSnapshot) -> list[AnyMessage]:
         """Return all messages of a chat in its latest state, the queued ones last; see `messages_of`."""
         queued = await self.server.run_worker.queued_messages(chat.id)
         about = {"state": "queued", "problem": ""}
-        waiting = [HumanMessage(each.given, id=each.message_id, additional_kwargs=about) for each in queued]
+        waiting = [HumanMessage(each.text, id=each.id, additional_kwargs=about) for each in queued]
         return append_messages(messages_of(chat, state), [waiting])
 
     def follow(self, thread: str, after: int = 0, *, with_deltas: bool = False) -> AsyncGenerator[Event]:

@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 from sleuth.agents.llm.endpoint import Endpoint
 from sleuth.agents.model import NamedModel
 from sleuth.graphs.core.method import MODELLESS_METHOD
+from sleuth.graphs.core.run_parameters import DEFAULT_METHOD
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.persistence.threads import Threads
 from sleuth.graphs.runs.service import RunService
-from sleuth.studio.client.sleuth import DEFAULT_METHOD, MissingModel, open_services
+from sleuth.studio.client.sleuth import MissingModel, open_services
 from sleuth.tools.collection import Collection
 from sleuth.tools.collection.collection import make_passage_embedder
 from sleuth.tools.errors import ModelTimeout, ModelUnavailable

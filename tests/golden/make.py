@@ -19,6 +19,7 @@ from scripted_model import ScriptedModel
 
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import open_store
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.search.retriever import Query
@@ -73,7 +74,9 @@ async def make(home: Path) -> None:
     await ingest([corpus(home.parent, TEXTS)], settings=settings, embedder=HashingEmbedder())
     async with open_store(settings) as store:
         runs = RunService(store, Services(model=ScriptedModel(BEFORE), retriever=Shelf()))
-        await runs.start(QUESTION, "par-rag", values={"skip_supported": False}, thread=THREAD)
+        await runs.start(
+            RunRequest(question=QUESTION, method="par-rag", values={"skip_supported": False}, thread=THREAD)
+        )
         try:
             async for _ in runs.run(THREAD):
                 pass

@@ -8,6 +8,7 @@ import pytest
 from scenes import Chain, Replying, RunsFor, Shelf, example, finish
 
 from sleuth.graphs.persistence.store import Store, open_store
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.settings import Settings
 
@@ -55,7 +56,7 @@ def finished_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
             services = Services(model=Replying(chain.reply_to), retriever=Shelf(chain.passages))
             runs = RunService(store, services)
             for id in ("good", "bad"):
-                await finish(runs, await runs.start(chain.question, "par-rag", thread=id))
+                await finish(runs, await runs.start(RunRequest(question=chain.question, method="par-rag", thread=id)))
 
     asyncio.run(fill())
     return home

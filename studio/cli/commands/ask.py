@@ -7,20 +7,23 @@ import typer
 
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.method import MODELLESS_METHOD
+from sleuth.graphs.core.run_parameters import DEFAULT_METHOD
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.registry import CHAT, METHODS, SURVEY, configure, runnable
-from sleuth.graphs.runs.service import RunService, check_question
+from sleuth.graphs.registry import CHAT, METHODS, SURVEY, configure
+from sleuth.graphs.runs.request import RunRequest
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.survey import watch_survey
 from sleuth.studio.cli.interactive import chat
-from sleuth.studio.client.sleuth import DEFAULT_METHOD, Sleuth, open_sleuth
+from sleuth.studio.client.sleuth import Sleuth, open_sleuth
 from sleuth.studio.console.output import JsonOption, emit, progress_console
 from sleuth.studio.console.run_view import answer_view, watch
 from sleuth.studio.console.survey_table import survey_view
 from sleuth.studio.model_server.notices import warn_of_demo, warn_of_size
 from sleuth.tools.errors import UsageError
 from sleuth.tools.sources.web_pages.fetch import get_pages
+from sleuth.tools.sources.web_pages.page import read_pages
 
 
 @run_async
@@ -68,29 +71,26 @@ async def ask(
             _warn_of_model(sleuth, method)
             await chat(sleuth, thread=thread, values=values, budget=budget, where=where, verbose=verbose)
         return
-    check_question(question)  # report errors that need no model server before connecting to it
-    kind = runnable(method or DEFAULT_METHOD)
-    if kind is not CHAT or thread is None:  # an existing chat has stored settings
-        configure(kind, values, settings.profile)
-    pages = await get_pages(page or [])
+    request = RunRequest(  # reports errors that need no model server before connecting to it
+        question=question,
+        method=method,
+        values=values,
+        budget=budget,
+        thread=thread,
+        where=where,
+        with_collection=with_collection,
+    )
+    request = request.model_copy(update={"pages": await read_pages(await get_pages(page or []))})
     async with open_sleuth(settings, command="sleuth ask") as sleuth:
         _warn_of_model(sleuth, method)
-        events = sleuth.stream(
-            question,
-            method=method,
-            values=values,
-            budget=budget,
-            thread=thread,
-            pages=pages,
-            with_collection=with_collection,
-            where=where,
-        )
+        events = sleuth.run(request)
         answer = await watch(events, progress_console(), on_stop=sleuth.runs.mark_stopped, verbose=verbose)
         emit(answer.to_json(), as_json, answer_view(answer))
         at_terminal = not as_json and sys.stdin.isatty() and sys.stdout.isatty()
         if answer.ask_all and at_terminal and typer.confirm(f"Ask all {answer.ask_all} documents now?"):
             warn_of_size(sleuth.model, "a survey")
-            asked = await watch_survey(sleuth, sleuth.stream(question, method=SURVEY.name, where=where))
+            events = sleuth.run(RunRequest(question=question, method=SURVEY.name, where=where))
+            asked = await watch_survey(sleuth, events)
             emit(asked.to_json(), as_json, survey_view(asked) if asked.table else asked.text)
 
 

@@ -6,16 +6,17 @@ import os
 import shlex
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.registry import REPORT, configure
-from sleuth.graphs.runs.service import check_question
+from sleuth.graphs.registry import REPORT
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.client.sleuth import open_sleuth
@@ -53,17 +54,24 @@ async def report(
     values = options.parse_pairs(set_)
     values |= {"method": method} if method else {}
     values |= {"approve": True} if approve else {}
-    configure(REPORT, values, settings.profile)
-    check_question(question)
+    request = RunRequest(
+        question=question,
+        method=REPORT.name,
+        values=values,
+        budget=budget,
+        where=where,
+        thread=thread,
+    )
     async with open_sleuth(settings, command="sleuth report") as sleuth:
         warn_of_size(sleuth.model, "a report")
-        about: dict[str, Any] = {"method": REPORT.name, "values": values, "budget": budget, "where": where}
-        events = sleuth.stream(question, thread=thread, **about)
-        answer = await watch(events, progress_console(), on_stop=sleuth.runs.mark_stopped, verbose=verbose)
+        shown = partial(watch, console=progress_console(), on_stop=sleuth.runs.mark_stopped, verbose=verbose)
+        answer = await shown(sleuth.run(request))
         while answer.asks is not None and sys.stdin.isatty():
             reply = await asyncio.to_thread(_edit, answer)
-            events = sleuth.stream(reply, thread=answer.thread, **about)
-            answer = await watch(events, progress_console(), on_stop=sleuth.runs.mark_stopped, verbose=verbose)
+            again = request.model_copy(update={"question": reply, "thread": answer.thread})
+            answer = await watch(
+                sleuth.run(again), progress_console(), on_stop=sleuth.runs.mark_stopped, verbose=verbose
+            )
     if answer.asks is None:
         await save(answer, out or [], FORMATS)
     emit(answer.to_json(), as_json, answer_view(answer))

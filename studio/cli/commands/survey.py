@@ -14,8 +14,8 @@ from rich.text import Text
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Event, Step
-from sleuth.graphs.registry import SURVEY, configure
-from sleuth.graphs.runs.service import check_question
+from sleuth.graphs.registry import SURVEY
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.client.sleuth import Sleuth, open_sleuth
@@ -62,29 +62,26 @@ async def survey(
         format_of(file, FORMATS)
     settings = options.settings_with(wait=wait)
     budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
-    if (question is None) == (update is None):
+    if bool(question) == bool(update):
         raise UsageError("Give a question, or --update RUN. Usage: sleuth survey QUESTION.")
     values = options.parse_pairs(set_)
     values |= {"limit": limit} if limit else {}
     values |= {"containing": containing} if containing else {}
     values |= {"thorough": True} if thorough else {}
     values |= {"columns": await asyncio.to_thread(_read_columns, columns)} if columns else {}
-    chosen = configure(SURVEY, values, settings.profile)
-    if question is not None:
-        check_question(question)
+    parameters: dict[str, Any] = {"values": values, "budget": budget, "where": where}
+    request = question and RunRequest(question=question, method=SURVEY.name, thread=thread, **parameters)
     async with open_sleuth(settings, command="sleuth survey") as sleuth:
         warn_of_size(sleuth.model, "a survey")
         console = progress_console()
-        if update is not None:
+        if not request:
+            assert update
             id = await sleuth.runs.store.threads.complete(update)
             await sleuth.runs.queue_survey_update(id)
             events = sleuth.runs.run(id, budget=None if budget == Budget() else budget)
         else:
-            assert question is not None
-            console.print(Text(await _estimate(sleuth, where, chosen.model_dump())), soft_wrap=True)
-            events = sleuth.stream(
-                question, method=SURVEY.name, values=values, budget=budget, thread=thread, where=where
-            )
+            console.print(Text(await _estimate(sleuth, where, request.settings.model_dump())), soft_wrap=True)
+            events = sleuth.run(request)
         answer = await watch_survey(sleuth, events)
     await save(answer.table or {}, out or [], FORMATS)
     emit(answer.to_json(), as_json, survey_view(answer) if answer.table else answer.text)

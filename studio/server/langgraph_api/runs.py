@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
 from fastapi import APIRouter, Header, Query
-from langgraph.types import Command, StateSnapshot
+from langgraph.types import StateSnapshot
 from pydantic_core import from_json, to_json, to_jsonable_python
 from starlette.responses import Response, StreamingResponse
 
@@ -24,13 +24,12 @@ from sleuth.graphs.persistence.threads import NAME, Thread
 from sleuth.graphs.registry import CHAT, configure, runnable, without_replies
 from sleuth.graphs.runs.execution import checkpoint_id_of
 from sleuth.graphs.runs.history import fork_run
-from sleuth.graphs.runs.service import check_question
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of, find_graph
 from sleuth.studio.server.langgraph_api.forms import AssistantRunForm, JsonRoute, Mode
 from sleuth.studio.server.langgraph_api.threads import (
     UNREADABLE,
     interrupts_view,
-    is_empty,
     messages_in,
     values_of,
 )
@@ -256,57 +255,52 @@ async def start_run(access: Access, form: AssistantRunForm, name: str | None) ->
     is_new = name is None or (form.if_not_exists == "create" and await access.find(name) is None)
     thread = None if is_new else await access.thread(str(name))
     id = thread.id if thread else access.scoped_id(name) if name else str(uuid4())
-    has_run = thread is not None and not is_empty(thread)
-    await _check(access, form, method, settings, thread if has_run else None)
+    has_run = thread is not None and not thread.is_empty
+    request = await _checked_request(access, form, settings, id, thread if has_run else None)
     if form.multitask_strategy == "interrupt" and not form.is_reply and await server.run_worker.is_running(id):
         await server.run_worker.stop(id)
     await server.run_worker.require_idle(id)
     last = await server.log.last(id)
     if thread and has_run:
-        await _continue(access, thread, form, method, settings)
-    else:
-        text, message_id = _question(form, method)
-        options: dict[str, Any] = {"values": settings, "profile": server.settings.profile, "budget": form.budget()}
-        options |= {"thread": id, "message_id": message_id, "is_created": thread is not None}
-        await access.runs.start(text, method, **options)
+        await _continue(access, thread, form, request)
+    elif request:
+        await access.runs.start(request)
     budget = form.budget() if form.input is None and not form.is_reply and form.budget() != Budget() else None
     await server.run_worker.start(access.owner, id, budget=budget)
     begun = await access.runs.store.threads.get(id)
     return RunStream(access=access, thread=begun, after=last, modes={*form.stream_mode})
 
 
-async def _check(
-    access: Access, form: AssistantRunForm, method: str, settings: dict[str, Any], thread: Thread | None
-) -> None:
-    """Raise what makes a request invalid before it stops or changes anything; `thread` has a run already."""
-    configure(find_graph(method), settings, access.server.settings.profile)
-    form.budget()
+async def _checked_request(
+    access: Access, form: AssistantRunForm, settings: dict[str, Any], id: str, thread: Thread | None
+) -> RunRequest | None:
+    """Return the request for a run or a message; None for a reply or a run that is resumed.
+
+    It raises what makes a request invalid before it stops or changes anything; `thread` has a run already.
+    """
+    kind, profile, budget = find_graph(form.assistant_id), access.server.settings.profile, form.budget()
+    method = kind.name
+    configure(kind, settings, profile)
     if thread and thread.method != method:
         raise UsageError(f"Thread {access.public_id(thread.id)} belongs to {thread.method}, not to {method}.")
     if thread and form.place:
         await access.runs.state(thread, form.place)
-    if thread is None or (form.input is not None and not form.is_reply):
-        check_question(_question(form, method)[0])
-    if thread and method != CHAT.name and form.input is not None and not form.is_reply:
+    if thread and (form.input is None or form.is_reply):
+        return None
+    text, message_id = _question(form, method)
+    parameters: dict[str, Any] = {"values": settings, "profile": profile, "budget": budget}
+    request = RunRequest(question=text, method=method, thread=id, message_id=message_id, **parameters)
+    if thread and method != CHAT.name:
         raise RunError(f"Thread {access.public_id(thread.id)} has a question already. Start a new thread, or fork it.")
+    return request
 
 
-async def _continue(
-    access: Access, thread: Thread, form: AssistantRunForm, method: str, settings: dict[str, Any]
-) -> None:
+async def _continue(access: Access, thread: Thread, form: AssistantRunForm, request: RunRequest | None) -> None:
     """Store the next input of a thread, or a branch of it; without either it is resumed."""
-    if form.is_reply or (method == CHAT.name and form.input is not None):
-        reply: Command[Any] | None = Command(resume=form.command.resume) if form.command and form.is_reply else None
-        text, message_id = ("", "") if reply else _question(form, method)
-        await access.runs.add_turn(
-            thread,
-            reply or check_question(text),
-            start=form.place,
-            message_id=message_id,
-            values=settings,
-            keep_values=not settings,
-            budget=form.budget(),
-        )
+    if form.is_reply and form.command:
+        await access.runs.reply(thread.id, form.command.resume, checkpoint=form.place)
+    elif request:
+        await access.runs.branch_chat(thread, request, checkpoint=form.place)
     elif form.place:
         latest = (await access.runs.state(thread)).config["configurable"].get("checkpoint_id")
         if form.place != latest:

@@ -53,12 +53,6 @@ def respond(value: object, *, headers: dict[str, str] | None = None) -> Response
     return Response(to_json(value), media_type="application/json", headers=headers)
 
 
-def is_empty(thread: Thread) -> bool:
-    """Return whether a client has created a thread, and no run has begun in it."""
-    turn = thread.options.turn
-    return thread.method == CHAT.name and not thread.question and not (turn and turn.text)
-
-
 def values_of(state: StateSnapshot, thread: Thread) -> dict[str, Any]:
     """Return the values of a state; those of a method have its question and its answer as messages, too."""
     values: dict[str, Any] = state.values
@@ -78,7 +72,7 @@ def interrupts_view(interrupts: Iterable[Interrupt]) -> list[dict[str, Any]]:
 
 def _metadata_of(thread: Thread) -> dict[str, Any]:
     """Return the metadata of a thread: that of its client, and its graph once it has one."""
-    if is_empty(thread):
+    if thread.is_empty:
         return thread.client_metadata
     part_of = {"part_of": thread.part_of} if thread.part_of else {}
     about = {"graph_id": thread.method, "assistant_id": assistant_id_of(thread.method)}
@@ -107,7 +101,7 @@ async def _state_of(
     """Return a state of a thread and its values; the latest of a chat has the messages that it waits to answer, too."""
     state = await access.runs.state(thread, checkpoint)
     values = values_of(state, thread)
-    if thread.method == CHAT.name and not checkpoint and not is_empty(thread):
+    if thread.method == CHAT.name and not checkpoint and not thread.is_empty:
         values = {**values, "messages": await access.messages(thread, state)}
     return state, values
 
@@ -200,7 +194,7 @@ async def search(form: ThreadSearch, access: AccessDep) -> Response:
     """List threads, the latest first; sub-runs only if `metadata` asks for those of a run (`part_of`)."""
     wanted = _filter_of(form)
     found = await access.runs.store.threads.list_newest(wanted, form.limit) if wanted else []
-    shown = [thread for thread in found if not (wanted and wanted.methods and is_empty(thread))]  # it has no graph yet
+    shown = [thread for thread in found if not (wanted and wanted.methods and thread.is_empty)]  # it has no graph yet
     return respond([await _thread_view(access, thread) for thread in shown])
 
 

@@ -26,7 +26,7 @@ from sleuth.graphs.chat.small_talk import REPLIES, is_command, small_talk_reply
 from sleuth.graphs.core.answer import Verdict, total_cost
 from sleuth.graphs.evidence.answer_text import with_footnotes
 from sleuth.graphs.registry import METHODS, runnable
-from sleuth.graphs.runs.service import check_question
+from sleuth.graphs.runs.request import RunRequest, check_question
 from sleuth.studio.server.runs.event_log import Event
 from sleuth.studio.server.runs.keep_alive import with_keep_alive
 from sleuth.studio.server.schemas import openai as forms
@@ -339,8 +339,14 @@ async def _answer(
     else:
         await access.require_ready()
         rewriting = await access.rewrite_follow_up(question, form.turns(), form.model)
-        values, budget = form.sleuth.values, form.sleuth.budget.budget()
-        thread = await access.start(rewriting.question, form.model, values=values, budget=budget)
+        thread = await access.start(
+            RunRequest(
+                question=rewriting.question,
+                method=form.model,
+                values=form.sleuth.values,
+                budget=form.sleuth.budget.budget(),
+            )
+        )
         events = access.follow(thread)
     reply = OpenAIReply(thread=thread, method=form.model, rewriting=rewriting, page=str(request.base_url))
     cancel = partial(access.server.run_worker.cancel_nowait, thread, after=0)

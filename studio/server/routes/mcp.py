@@ -4,10 +4,10 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Step
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.studio.mcp import Events
 from sleuth.studio.server.state import Access
 from sleuth.tools.collection import Collection
@@ -26,13 +26,10 @@ class ServerBackend:
         async with self.access.server.home_lock.hold("shared"):
             yield await self.access.server.tenants.collection(self.access.owner)
 
-    async def ask(
-        self, question: str, method: str | None, *, values: dict[str, Any], budget: Budget, where: str
-    ) -> Events:
+    async def ask(self, request: RunRequest) -> Events:
         """Start a background run and follow it to its end."""
-        await self.access.require_ready(where)
-        method = method or await self.access.server.tenants.default_method()
-        thread = await self.access.start(question, method, values=values, budget=budget, where=where)
+        await self.access.require_ready(request.where)
+        thread = await self.access.start(request)
         async for event in _follow(self.access, thread, after=0):
             yield event
 

@@ -101,24 +101,15 @@ async def start(form: forms.RunForm, access: AccessDep) -> forms.Begun:
     With the thread of a chat (method `chat`), the question is the next message of the chat, which waits for the turns
     before it. A greeting begins a chat, which the list of runs contains once it has a question.
     """
-    default = await access.server.tenants.default_method()
-    method, values, after = form.method or default, form.values, None
+    request = form.request()
     if form.after is not None:
         after = await access.runs.answer((await access.thread(form.after)).id)
-        method, values = CHAT.name, {"method": method, "method_settings": values}
-    elif method == CHAT.name and not (form.thread and await access.find(form.thread)):
-        values = {"method": default, **values}
+        values = {"method": form.method, "method_settings": form.values} if form.method else {}
+        request = request.model_copy(update={"after": after, "method": CHAT.name, "values": values})
+    if form.thread:
+        request = request.model_copy(update={"thread": await access.id_for(form.thread)})
     await access.require_ready(form.where)
-    thread = await access.start(
-        form.question,
-        method,
-        values=values,
-        budget=form.budget.budget(),
-        where=form.where,
-        model=form.model,
-        thread=await access.id_for(form.thread) if form.thread else None,
-        after=after,
-    )
+    thread = await access.start(request)
     return forms.Begun(thread=thread)
 
 

@@ -29,6 +29,7 @@ from sleuth.graphs.persistence.thread_locks import check_token
 from sleuth.graphs.registry import CHAT, runnable
 from sleuth.graphs.runs.execution import now
 from sleuth.graphs.runs.history import replay_steps
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.server.middleware.limits import Quota
 from sleuth.studio.server.retry import retry_until_stored
@@ -80,13 +81,18 @@ messages = Table(
 
 
 class QueuedMessage(BaseModel):
-    """A message of a chat whose turn has not begun; the fields are arguments of `RunService.add_turn`."""
+    """A message of a chat whose turn has not begun; `is_reply` to what the chat waits for."""
 
-    given: str
-    message_id: str
-    start: str | None
+    text: str
+    id: str
+    is_reply: bool
     values: dict[str, Any]
     budget: Budget
+
+    def request(self, chat: str) -> RunRequest:
+        """Return the request that stores it in its chat."""
+        about: dict[str, Any] = {"message_id": self.id, "values": self.values, "budget": self.budget}
+        return RunRequest(question=self.text, method=CHAT.name, thread=chat, **about)
 
 
 class RunQueue:
@@ -411,8 +417,9 @@ class RunWorker:
         """Begin the turn of the thread's next message, if it has one."""
         for number, message in (await self._queue.messages(job.thread))[:1]:
             thread = await job.runs.store.threads.get(job.thread)
-            if not (thread.options.turn and thread.options.turn.id == message.message_id):  # it was, before a kill
-                await job.runs.add_turn(thread, **dict(message), keep_values=True, is_locked=True)
+            if not (thread.options.turn and thread.options.turn.id == message.id):  # it was, before a kill
+                add = job.runs.continue_thread if message.is_reply else job.runs.branch_chat
+                await add(thread, message.request(thread.id), is_locked=True)
             await self._queue.remove_message(number)
 
     async def _run_to_end(self, job: _Job) -> None:

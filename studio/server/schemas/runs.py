@@ -7,10 +7,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from sleuth.graphs.core.answer import Cost, Status
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.method import MODELLESS_METHOD
+from sleuth.graphs.core.run_parameters import DEFAULT_METHOD
 from sleuth.graphs.persistence.tables import MAX_ANSWER
 from sleuth.graphs.persistence.threads import NAME, AverageCost, Outcome, ThreadState, ThreadStatus
-from sleuth.graphs.runs.service import MAX_QUESTION
-from sleuth.studio.client.sleuth import DEFAULT_METHOD
+from sleuth.graphs.runs.request import MAX_QUESTION, RunRequest
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
 
 _OLD = "old name of `state`; the next release removes it"
@@ -59,6 +59,11 @@ class RunForm(Form):
     after: str | None = Field(
         default=None, pattern=NAME, description="the run whose answer the question follows up on, in a new chat"
     )
+
+    def request(self) -> RunRequest:
+        """Return the request for the run, without the answer that it follows up on."""
+        given = self.model_dump(exclude={"after", "budget"})
+        return RunRequest(**given, budget=self.budget.budget())
 
 
 class ResumeForm(Form):

@@ -18,6 +18,7 @@ from sleuth.graphs.evidence.check import assess, cited_passages, open_questions,
 from sleuth.graphs.evidence.citations import cite_sentence
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker.checker import SupportFit
@@ -155,7 +156,7 @@ async def test_the_minimum_is_as_given_or_fitted(values: dict[str, Any], thresho
 async def test_run_with_a_check_needs_a_checker(store: Store) -> None:
     runs = RunService(store, Services(model=ScriptedModel([]), retriever=Shelf([])))
     with pytest.raises(UsageError, match="SLEUTH_CHECKER"):
-        await runs.start("Where?", "plain-rag", values={"check_evidence": True})
+        await runs.start(RunRequest(question="Where?", method="plain-rag", values={"check_evidence": True}))
     assert await store.threads.list_newest() == []
 
 

@@ -19,6 +19,7 @@ from sleuth.graphs.methods.auto import graph as auto
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.runs.execution import CheckpointerSubruns
 from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.errors import ModelUnavailable, ThreadBusy, UsageError
 from sleuth.tools.sources.web_pages.page import PageText
@@ -61,7 +62,9 @@ def reading(answer: str) -> dict[str, Any]:
 
 
 async def start(runs: RunService, question: str, **options: Any) -> str:
-    return await runs.start(question, "auto", values=ORDER | options.pop("values", {}), **options)
+    return await runs.start(
+        RunRequest(question=question, method="auto", values=ORDER | options.pop("values", {}), **options)
+    )
 
 
 async def ask(runs: RunService, question: str, **options: Any) -> Answer:
@@ -140,7 +143,9 @@ async def test_auto_offers_a_survey_and_starts_none(
     folder = Folder([passage(each, text_of(each)) for each in CONTRACTS])
     model = Replying(say, name=name)
     runs = RunService(store, Services(model=model, retriever=folder))
-    id = await runs.start("How many contracts end in 2027?", "auto", values={**values, "min_citations": 0})
+    id = await runs.start(
+        RunRequest(question="How many contracts end in 2027?", method="auto", values={**values, "min_citations": 0})
+    )
     answer = await finish(runs, id)
     assert turns(answer) == [("plain-rag", "answered")]
     assert answer.ask_all == answer.to_json().get("ask_all") == offered
@@ -164,7 +169,7 @@ async def test_auto_makes_at_most_eight_calls(store: Store) -> None:
     made = []
     for question in (form.format(f"contract {number}") for number in range(20) for form in forms):
         runs = RunService(store, Services(model=Replying(say), retriever=folder, checker=ScriptedChecker()))
-        made.append((await finish(runs, await runs.start(question, "auto"))).cost["calls"])
+        made.append((await finish(runs, await runs.start(RunRequest(question=question, method="auto")))).cost["calls"])
     assert (len(made), max(made)) == (100, 8)
 
 
@@ -177,7 +182,9 @@ async def test_auto_searches_for_what_few_passages_contain(store: Store, questio
 
     folder = Folder([passage(each, text_of(each)) for each in CONTRACTS])
     runs = RunService(store, Services(model=Replying(say), retriever=folder))
-    answer = await finish(runs, await runs.start(question, "auto", values={"min_citations": 0}))
+    answer = await finish(
+        runs, await runs.start(RunRequest(question=question, method="auto", values={"min_citations": 0}))
+    )
     assert turns(answer) == [("plain-rag", "answered")]
     asked = [request.prompt for request in runs.services.model.requests]  # type: ignore[union-attr]
     assert ("evaluator/asks_all" in asked) == question.startswith("How many")
@@ -409,7 +416,7 @@ async def test_auto_refuses_invalid_settings_before_the_run(
     runs: RunService, values: dict[str, str], says: str
 ) -> None:
     with pytest.raises(UsageError, match=says):
-        await runs.start("?", "auto", values=values)
+        await runs.start(RunRequest(question="?", method="auto", values=values))
     assert await runs.store.threads.list_newest() == []
 
 

@@ -14,6 +14,7 @@ from sleuth.graphs.core.answer import Threshold
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.methods.crp_rag.graph import Settings
 from sleuth.graphs.persistence.store import Store
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService, Services
 
 GRAPH = Settings(shortcut=False)
@@ -210,7 +211,7 @@ async def test_crp_rag_answer_names_origin_of_threshold(
         store, Services(model=model, retriever=Shelf([TOWER]), thresholds={VERIFY: fitted} if fitted else {})
     )
     values = {"shortcut": False} | ({"perplexity_threshold": given} if given else {})
-    id = await runs.start("?", "crp-rag", values=values)
+    id = await runs.start(RunRequest(question="?", method="crp-rag", values=values))
     answer = await finish(runs, id)
     assert answer.status == status
     assert answer.to_json()["threshold"] == holds

@@ -20,6 +20,7 @@ from sleuth.graphs.methods.ras.graph import Settings, summarize
 from sleuth.graphs.methods.ras.triple_graph import entity_key
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import configure, method
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.errors import ModelUnavailable, UsageError
 from sleuth.tools.storage.triples import MemoryTriples
@@ -238,7 +239,7 @@ async def test_ras_passage_at_fact_limit_is_named() -> None:
 async def test_ras_answer_contains_graph(store: Store) -> None:
     chain = example("q08")
     runs = RunService(store, Services(model=Replying(AllRolesModel(chain).reply_to), retriever=finds(chain)))
-    answer = await finish(runs, await runs.start(chain.question, "ras"))
+    answer = await finish(runs, await runs.start(RunRequest(question=chain.question, method="ras")))
     first, second = (hop.asked.rstrip("?") for hop in chain.hops)
     one, two = (hop.passage.id for hop in chain.hops)
     names = [first, "Trevandle & Ruske", second, "1868"]

@@ -12,6 +12,7 @@ from sleuth.graphs.core.answer import Note
 from sleuth.graphs.methods.reader import graph as reader
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.runs.history import fork_run, list_checkpoints
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.errors import StoreError, UsageError
 from sleuth.tools.evidence_checker.checker import SupportFit
@@ -174,14 +175,14 @@ async def test_run_that_failed_is_resumed_at_the_failed_step() -> None:
 async def test_run_without_a_checker_is_refused_at_the_start(store: Store) -> None:
     runs = RunService(store, Services(model=Replying(silent), retriever=Shelf([ODA]), embedder=HashingEmbedder()))
     with pytest.raises(UsageError, match="SLEUTH_CHECKER"):
-        await runs.start(QUESTION, "reader")
+        await runs.start(RunRequest(question=QUESTION, method="reader"))
 
 
 async def test_fork_reads_again_with_what_is_known(store: Store) -> None:
     shelf = Shelf([ODA], found=TWO_SEARCHES)
     services = Services(model=Replying(silent), retriever=shelf, embedder=HashingEmbedder(), checker=ScriptedChecker())
     runs = RunService(store, services)
-    id = await runs.start(QUESTION, "reader")
+    id = await runs.start(RunRequest(question=QUESTION, method="reader"))
     assert (await finish(runs, id)).text == "Varn"
     first = next(moment for moment in await list_checkpoints(runs, id) if moment.node == ["retrieve"])
     known: Note = {"question": "Who built it?", "finding": "Oda Brell", "passages": []}

@@ -13,6 +13,7 @@ from sleuth.graphs.core.answer import Note, Threshold
 from sleuth.graphs.methods.retro_rag.graph import Settings
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.runs.history import fork_run, list_checkpoints
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.types import Passage
 
@@ -171,7 +172,9 @@ async def test_retro_rag_drops_inference_without_passage(two_hops: Chain) -> Non
 async def test_retro_rag_history_shows_removed_evidence(store: Store, two_hops: Chain) -> None:
     case = forgetful(two_hops, Settings())
     runs = RunService(store, Services(model=case.model, retriever=case.retriever))
-    id = await runs.start(two_hops.question, "retro-rag", values={"max_sources": 1, "max_iterations": 2})
+    id = await runs.start(
+        RunRequest(question=two_hops.question, method="retro-rag", values={"max_sources": 1, "max_iterations": 2})
+    )
     assert (await finish(runs, id)).status == "unknown"
 
     moments = await list_checkpoints(runs, id)
@@ -258,7 +261,9 @@ async def test_retro_rag_answer_names_origin_of_threshold(
     model = judging(two_hops, {"evaluator/consistency": 0.6})
     services = Services(model=model, retriever=shelf(two_hops), thresholds=fitted)
     runs = RunService(store, services)
-    id = await runs.start(two_hops.question, "retro-rag", values={"threshold": given} if given else {})
+    id = await runs.start(
+        RunRequest(question=two_hops.question, method="retro-rag", values={"threshold": given} if given else {})
+    )
     answer = await finish(runs, id)
     assert answer.threshold and answer.threshold["value"] == value
     asked = [request.prompt for request in model.requests]

@@ -9,6 +9,7 @@ from scenes import Chain, Replying, RunsFor
 
 from sleuth.agents.model import Reply, Request
 from sleuth.graphs.core.events import Delta, Event, Reset, Step
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import ModelUnavailable
 
@@ -55,7 +56,7 @@ async def test_run_is_the_same_with_and_without_listener(runs_with: RunsFor, cha
     ends = []
     for wants_tokens in (always, lambda: False, None):
         runs = runs_with(Streaming(chain.reply_to))
-        thread = await runs.start(chain.question, "par-rag")
+        thread = await runs.start(RunRequest(question=chain.question, method="par-rag"))
         events = await collect_events(runs, thread, wants_tokens)
         assert any(isinstance(event, Delta) for event in events) is (wants_tokens is always)
         row = await runs.store.threads.get(thread)
@@ -72,7 +73,9 @@ def _without_ids(values: dict[str, Any]) -> dict[str, Any]:
 async def test_late_listener_gets_tokens_of_later_calls(runs_with: RunsFor, chain: Chain) -> None:
     model = Streaming(chain.reply_to)
     runs = runs_with(model)
-    events = await collect_events(runs, await runs.start(chain.question, "par-rag"), lambda: len(model.requests) >= 3)
+    events = await collect_events(
+        runs, await runs.start(RunRequest(question=chain.question, method="par-rag")), lambda: len(model.requests) >= 3
+    )
     assert list(texts(events)) == [request.call_id for request in model.requests[3:]]
 
 
@@ -83,7 +86,7 @@ async def test_tokens_of_an_unreadable_reply_are_reset(runs_with: RunsFor, chain
 
     model = Streaming(at_first_half)
     runs = runs_with(model)
-    events = await collect_events(runs, await runs.start(chain.question, "par-rag"))
+    events = await collect_events(runs, await runs.start(RunRequest(question=chain.question, method="par-rag")))
     bad, repair = model.requests[:2]
     assert [event.call for event in events if isinstance(event, Reset)] == [bad.call_id]
     assert bad.call_id not in texts(events)
@@ -94,7 +97,7 @@ async def test_tokens_of_an_unreadable_reply_are_reset(runs_with: RunsFor, chain
 async def test_repeated_call_resets_its_streamed_tokens(runs_with: RunsFor, chain: Chain, breaks_at: int) -> None:
     model = Streaming(chain.reply_to, breaks_at=breaks_at)
     runs = runs_with(model)
-    thread = await runs.start(chain.question, "par-rag")
+    thread = await runs.start(RunRequest(question=chain.question, method="par-rag"))
     events: list[Event] = []
     with pytest.raises(ModelUnavailable):
         async for event in runs.run(thread, wants_tokens=always):
@@ -110,14 +113,16 @@ async def test_repeated_call_resets_its_streamed_tokens(runs_with: RunsFor, chai
     assert first.call == broken
     assert {event.call for event in again if isinstance(event, Reset)} == {broken}
     whole = Streaming(chain.reply_to)
-    expected = await collect_events(fresh := runs_with(whole), await fresh.start(chain.question, "par-rag"))
+    expected = await collect_events(
+        fresh := runs_with(whole), await fresh.start(RunRequest(question=chain.question, method="par-rag"))
+    )
     assert list(texts(events + again).values()) == list(texts(expected).values())
 
 
 async def test_subrun_tokens_are_streamed_in_the_outer_run(runs_with: RunsFor, chain: Chain) -> None:
     model = Streaming(lambda request: "Yes" if request.role == "evaluator" else chain.reply_to(request))
     runs = runs_with(model)
-    events = await collect_events(runs, thread := await runs.start(chain.question, "auto"))
+    events = await collect_events(runs, thread := await runs.start(RunRequest(question=chain.question, method="auto")))
     deltas = [event for event in events if isinstance(event, Delta)]
     assert {event.part_of for event in deltas} == {"", thread}
     assert all(event.thread.startswith(f"{thread}.") for event in deltas if event.part_of)

@@ -12,6 +12,7 @@ from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.runs.history import fork_run
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.errors import ModelUnavailable, RunError
 from sleuth.tools.evidence_checker import Evidence
@@ -67,7 +68,9 @@ def service(store: Store, answer: Callable[[Request], Any] | Replying = write, *
 
 async def report(runs: RunService, budget: Budget | None = None, **values: Any) -> Answer:
     values = {"method": "plain-rag", "passages": 1, **values}
-    return await finish(runs, await runs.start(QUESTION, "report", values=values, budget=budget))
+    return await finish(
+        runs, await runs.start(RunRequest(question=QUESTION, method="report", values=values, budget=budget or Budget()))
+    )
 
 
 async def nodes(runs: RunService, id: str) -> list[str]:
@@ -170,11 +173,11 @@ async def test_outline_waits_for_approval(store: Store, reply: str, sections: An
     asked = await report(runs, approve=True, budget=Budget(max_calls=50))
     assert asked.status == "waiting"
     assert "When was the Alder yard founded?" in asked.text
-    assert await runs.start("perhaps", "report", thread=asked.thread) == asked.thread
+    assert await runs.start(RunRequest(question="perhaps", method="report", thread=asked.thread)) == asked.thread
     again = await finish(runs, asked.thread)
     assert again.status == "waiting"
     assert "could not be used" in again.text
-    await runs.start(reply, "report", thread=asked.thread)
+    await runs.start(RunRequest(question=reply, method="report", thread=asked.thread))
     answer = await finish(runs, asked.thread)
     if sections is None:
         assert (answer.status, answer.text) == ("refused", "The report was not written.")
@@ -183,14 +186,14 @@ async def test_outline_waits_for_approval(store: Store, reply: str, sections: An
     assert headings == sections or len(headings) == sections
     assert (await runs.store.threads.get(asked.thread)).options.budget == Budget(max_calls=50)
     with pytest.raises(RunError, match="was used already"):
-        await runs.start("approve", "report", thread=asked.thread)
+        await runs.start(RunRequest(question="approve", method="report", thread=asked.thread))
 
 
 @pytest.mark.parametrize("fails_at", range(1, 6))
 async def test_resumed_report_repeats_no_call(store: Store, fails_at: int) -> None:
     model = FailingLate(down_once(write, fails_at))
     runs = service(store, model)
-    id = await runs.start(QUESTION, "report", values={"method": "plain-rag", "passages": 1})
+    id = await runs.start(RunRequest(question=QUESTION, method="report", values={"method": "plain-rag", "passages": 1}))
     with pytest.raises(ModelUnavailable):
         await finish(runs, id)
     answer = await finish(runs, id)

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from chat_model import BACK, ChatModel
@@ -19,6 +18,7 @@ from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.run_filter import RunFilter
 from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
 from sleuth.graphs.runs.pruning import remove_runs
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.graphs.runs.turns import messages_of
 from sleuth.tools.errors import ModelUnavailable, RunError, UsageError
@@ -28,7 +28,7 @@ FOLLOW_UP = "And in which year was it founded?"
 
 
 async def begin(runs: RunService, message: str, **values: object) -> str:
-    return await runs.start(message, "chat", values={**PAR, **values}, thread="talk")
+    return await runs.start(RunRequest(question=message, method="chat", values={**PAR, **values}, thread="talk"))
 
 
 async def test_messages_are_turns_of_one_thread(runs_with: RunsFor, chain: Chain) -> None:
@@ -37,7 +37,7 @@ async def test_messages_are_turns_of_one_thread(runs_with: RunsFor, chain: Chain
     await begin(runs, "I like Trevandle & Ruske.")
     first = await finish(runs, "talk")
     assert (first.method, first.status, first.text) == ("chat", "answered", "Hello! What would you like to know?")
-    assert await runs.start(FOLLOW_UP, "chat", thread="talk") == "talk"
+    assert await runs.start(RunRequest(question=FOLLOW_UP, method="chat", thread="talk")) == "talk"
     second = await finish(runs, "talk")
     assert (second.question, second.text, second.cost["calls"]) == (chain.question, "1868", len(model.requests) - 2)
     assert second.citations and second.hops
@@ -85,7 +85,7 @@ async def test_question_of_the_chat_is_an_answer_with_state_waiting(runs_with: R
     thread = await runs.store.threads.get("talk")
     assert (thread.state, thread.status) == ("waiting", "done")
     assert await finish(runs, "talk") == back, "going on without a reply changes nothing"
-    await runs.start("the yard", "chat", thread="talk")
+    await runs.start(RunRequest(question="the yard", method="chat", thread="talk"))
     answer = await finish(runs, "talk")
     assert (answer.text, answer.asks) == ("1868", None)
     assert "asks" not in answer.to_json()
@@ -95,7 +95,7 @@ async def test_plan_is_edited_as_a_list(runs_with: RunsFor, chain: Chain) -> Non
     runs = runs_with(ChatModel(chain, "question"))
     await begin(runs, chain.question, approve_plan=True)
     await finish(runs, "talk")
-    await runs.start(json.dumps([chain.hops[1].asked]), "chat", thread="talk")
+    await runs.start(RunRequest(question=json.dumps([chain.hops[1].asked]), method="chat", thread="talk"))
     assert [note["question"] for note in (await finish(runs, "talk")).notes][:1] == [chain.hops[1].asked]
 
 
@@ -107,7 +107,7 @@ async def test_turn_stopped_at_any_call_is_resumed(runs_with: RunsFor, chain: Ch
     await finish(runs, "talk")
 
     model.answer = down_once(model.answer, at)
-    await runs.start(FOLLOW_UP, "chat", thread="talk")
+    await runs.start(RunRequest(question=FOLLOW_UP, method="chat", thread="talk"))
     with pytest.raises(ModelUnavailable):
         await finish(runs, "talk")
     with pytest.raises(RunError, match="no answer yet"):
@@ -122,7 +122,9 @@ async def test_stored_message_is_sent_after_a_kill(runs_with: RunsFor, chain: Ch
     runs = runs_with(ChatModel(chain, "small talk", "small talk"))
     await begin(runs, "Hello.")
     await finish(runs, "talk")
-    await runs.start("Hello again.", "chat", thread="talk")  # and here the process is killed
+    await runs.start(
+        RunRequest(question="Hello again.", method="chat", thread="talk")
+    )  # and here the process is killed
     assert (await runs.store.threads.get("talk")).state == "queued"
     with pytest.raises(RunError, match="no answer yet"):
         await runs.answer("talk")
@@ -132,14 +134,18 @@ async def test_stored_message_is_sent_after_a_kill(runs_with: RunsFor, chain: Ch
 
 async def test_settings_and_budget_are_those_of_the_latest_turn(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(ChatModel(chain, "question", "question"))
-    await runs.start(chain.question, "chat", values=PAR, budget=Budget(max_calls=2), thread="talk")
+    await runs.start(
+        RunRequest(question=chain.question, method="chat", values=PAR, budget=Budget(max_calls=2), thread="talk")
+    )
     assert (await finish(runs, "talk")).status == "out_of_budget"
-    await runs.start(chain.question, "chat", values={"method_settings": {"review": False}}, thread="talk")
+    await runs.start(
+        RunRequest(question=chain.question, method="chat", values={"method_settings": {"review": False}}, thread="talk")
+    )
     answer = await finish(runs, "talk")
     assert answer.status == "answered"
     assert "par-rag/review" not in answer.cost["nodes"]
     with pytest.raises(UsageError, match="Did you mean method"):
-        await runs.start("Well?", "chat", values={"metod": "ras"}, thread="talk")
+        await runs.start(RunRequest(question="Well?", method="chat", values={"metod": "ras"}, thread="talk"))
 
 
 async def test_chat_can_be_forked(runs_with: RunsFor, chain: Chain) -> None:
@@ -158,14 +164,14 @@ async def test_only_a_chat_thread_takes_more_messages(
     runs_with: RunsFor, chain: Chain, first: str, second: str
 ) -> None:
     runs = runs_with(ChatModel(chain))
-    await runs.start(chain.question, first, thread="talk")
+    await runs.start(RunRequest(question=chain.question, method=first, thread="talk"))
     with pytest.raises(RunError, match="used already"):
-        await runs.start(chain.question, second, thread="talk")
+        await runs.start(RunRequest(question=chain.question, method=second, thread="talk"))
 
 
-async def add_input(runs: RunService, given: str | Command[Any], start: str = "") -> None:
+async def add_input(runs: RunService, text: str, start: str = "") -> None:
     thread = await runs.store.threads.get("talk")
-    await runs.add_turn(thread, given, start=start, values=thread.options.values, budget=Budget())
+    await runs.branch_chat(thread, RunRequest(question=text, method="chat", thread="talk"), checkpoint=start)
 
 
 NEVER_SENT = "The chat fails before its first checkpoint."
@@ -187,7 +193,7 @@ async def test_message_without_an_answer_stays_in_the_chat(runs_with: RunsFor, c
     runs = runs_with(model)
     await begin(runs, chain.question)
     await finish(runs, "talk")
-    await runs.start("Who built the ferry?", "chat", thread="talk")
+    await runs.start(RunRequest(question="Who built the ferry?", method="chat", thread="talk"))
     await fail(runs, model, before_the_first_checkpoint=is_early)
     thread = await runs.store.threads.get("talk")
     shown = messages_of(thread, await runs.state(thread))[-1]
@@ -195,7 +201,7 @@ async def test_message_without_an_answer_stays_in_the_chat(runs_with: RunsFor, c
     assert shown.additional_kwargs == {"state": "failed", "problem": thread.problem}
     assert thread.problem
 
-    await runs.start(FOLLOW_UP, "chat", thread="talk")
+    await runs.start(RunRequest(question=FOLLOW_UP, method="chat", thread="talk"))
     assert (await finish(runs, "talk")).text == "1868"
     problem = NEVER_SENT if is_early else "It is down: start it."
     says = f"This message was not answered. {problem}"
@@ -210,7 +216,7 @@ async def test_stopped_turn_is_followed_by_another_message(runs_with: RunsFor, c
     await begin(runs, "Who built the ferry?")
     await runs.mark_stopped("talk")
     for message in (chain.question, FOLLOW_UP):  # neither is sent before the next one
-        await runs.start(message, "chat", thread="talk")
+        await runs.start(RunRequest(question=message, method="chat", thread="talk"))
     await finish(runs, "talk")
     stopped = "This message was not answered: it was stopped."
     assert await said(runs) == ["Who built the ferry?", stopped, chain.question, stopped, FOLLOW_UP, "1868"]
@@ -218,11 +224,11 @@ async def test_stopped_turn_is_followed_by_another_message(runs_with: RunsFor, c
 
 async def test_earlier_citations_stay_in_the_chat(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(ChatModel(chain, "question", "follow-up"))
-    first = await runs.start(chain.question, "par-rag", values={})
+    first = await runs.start(RunRequest(question=chain.question, method="par-rag", values={}))
     answer = await finish(runs, first)
-    await runs.start(FOLLOW_UP, "chat", values=PAR, thread="talk", after=answer)
+    await runs.start(RunRequest(question=FOLLOW_UP, method="chat", values=PAR, thread="talk", after=answer))
     await finish(runs, "talk")
-    await runs.start("Thanks!", "chat", thread="talk")
+    await runs.start(RunRequest(question="Thanks!", method="chat", thread="talk"))
     await finish(runs, "talk")
     thread = await runs.store.threads.get("talk")
     replies = [each for each in messages_of(thread, await runs.state(thread)) if each.type == "ai"]
@@ -242,7 +248,7 @@ async def test_small_talk_changes_neither_the_state_nor_the_question(
     await begin(runs, chain.question)
     assert (await finish(runs, "talk")).status == "unknown"
     before = await runs.store.threads.get("talk")
-    await runs.start(message, "chat", thread="talk")
+    await runs.start(RunRequest(question=message, method="chat", thread="talk"))
     reply = await finish(runs, "talk")
     assert (reply.status, reply.citations) == ("answered", [])
     after = await runs.store.threads.get("talk")
@@ -260,7 +266,7 @@ async def test_chat_of_small_talk_is_no_run(runs_with: RunsFor, chain: Chain, me
     await finish(runs, "talk")
     assert await runs.store.threads.list_newest(runs_listed) == []
     assert (await runs.store.threads.get("talk")).outcome == "done"
-    await runs.start(chain.question, "chat", thread="talk")
+    await runs.start(RunRequest(question=chain.question, method="chat", thread="talk"))
     [queued] = await runs.store.threads.list_newest(runs_listed)
     assert (queued.question, queued.state) == (chain.question, "queued")
     await finish(runs, "talk")
@@ -273,7 +279,7 @@ async def test_small_talk_after_a_failed_turn_keeps_it_to_be_resumed(runs_with: 
     runs = runs_with(model)
     await begin(runs, chain.question)
     await fail(runs, model)
-    await runs.start("Hello?", "chat", thread="talk")
+    await runs.start(RunRequest(question="Hello?", method="chat", thread="talk"))
     assert (await finish(runs, "talk")).text == "Hello! What would you like to know?"
     thread = await runs.store.threads.get("talk")
     assert (thread.state, thread.problem) == ("failed", "It is down: start it.")
@@ -285,21 +291,21 @@ async def test_small_talk_while_the_chat_waits_leaves_it_waiting(runs_with: Runs
     runs = runs_with(ChatModel(chain, "ambiguous"))
     await begin(runs, "How old is it?")
     back = await finish(runs, "talk")
-    await runs.start("/help", "chat", thread="talk")
+    await runs.start(RunRequest(question="/help", method="chat", thread="talk"))
     assert (await finish(runs, "talk")).asks == back.asks
     assert (await said(runs))[-1].startswith("/help")
     assert (await runs.store.threads.get("talk")).state == "waiting"
-    await runs.start("the yard", "chat", thread="talk")
+    await runs.start(RunRequest(question="the yard", method="chat", thread="talk"))
     assert (await finish(runs, "talk")).text == "1868"
 
 
 async def test_method_command_changes_the_method_of_the_next_questions(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(ChatModel(chain, "question"))
-    await runs.start("/method par-rag", "chat", thread="talk")
+    await runs.start(RunRequest(question="/method par-rag", method="chat", thread="talk"))
     await finish(runs, "talk")
     with pytest.raises(UsageError, match="Did you mean par-rag"):
-        await runs.start("/method par-rg", "chat", thread="talk")
-    await runs.start(chain.question, "chat", thread="talk")
+        await runs.start(RunRequest(question="/method par-rg", method="chat", thread="talk"))
+    await runs.start(RunRequest(question=chain.question, method="chat", thread="talk"))
     answer = await finish(runs, "talk")
     assert answer.hops and answer.hops[0]["method"] == "par-rag"
 
@@ -311,8 +317,7 @@ async def test_reply_is_given_to_an_interrupt_also_of_an_older_branch(runs_with:
     await add_input(runs, "Hello!")
     assert (await finish(runs, "talk")).status == "answered"
     assert (await said(runs))[0] == chain.question
-    approved = Command(resume={"decisions": [{"type": "approve"}]})
-    await add_input(runs, approved, start=waiting.checkpoint)
+    await runs.reply("talk", {"decisions": [{"type": "approve"}]}, checkpoint=waiting.checkpoint)
     assert (await finish(runs, "talk")).text == "1868"
     assert await said(runs) == [chain.question, "1868"]
 

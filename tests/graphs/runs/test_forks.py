@@ -13,6 +13,7 @@ from sleuth.graphs.core.answer import Note
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.history import fork_run, list_checkpoints
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.errors import RunError
 from sleuth.tools.text.normalization import comparison_key
@@ -42,7 +43,7 @@ class Table:
     async def play(self, method: str) -> str:
         """A run from scratch; its thread."""
         runs = self.runs(method)
-        id = await runs.start(self.chain.question, method)
+        id = await runs.start(RunRequest(question=self.chain.question, method=method))
         await finish(runs, id)
         return id
 

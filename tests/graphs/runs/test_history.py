@@ -18,6 +18,7 @@ from sleuth.graphs.runs.history import (
     list_checkpoints,
     replay_steps,
 )
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService, checkpoint_id_of
 from sleuth.tools.errors import RunError, ThreadBusy, UnknownName, UsageError
 from sleuth.tools.settings import Settings
@@ -111,7 +112,7 @@ async def short(runs_with: RunsFor) -> tuple[RunService, str, Replying]:
     hop = example("q01")
     model = Replying(hop.reply_to)
     runs = runs_with(model, hop)
-    id = await runs.start(hop.question, "par-rag", values={"review": False})
+    id = await runs.start(RunRequest(question=hop.question, method="par-rag", values={"review": False}))
     await finish(runs, id)
     return runs, id, model
 
@@ -204,7 +205,7 @@ async def test_bug_in_a_node_is_stored_as_failed_with_its_reason(
         raise kind("a fault")
 
     runs = runs_with(Replying(broken))
-    id = await runs.start(chain.question, "par-rag")
+    id = await runs.start(RunRequest(question=chain.question, method="par-rag"))
     for _ in range(2):
         with pytest.raises(kind, match="a fault"):
             await finish(runs, id)
@@ -275,7 +276,7 @@ async def test_unknown_names_are_refused(runs: RunService, done: str, arguments:
 
 
 async def test_export_contains_all_texts_of_the_run(runs: RunService, model: Replying, chain: Chain) -> None:
-    id = await runs.start(chain.question, "par-rag")
+    id = await runs.start(RunRequest(question=chain.question, method="par-rag"))
     await finish(runs, id)
     exported = await export_run(runs, id)
     json.dumps(exported)
@@ -288,7 +289,7 @@ async def test_export_contains_all_texts_of_the_run(runs: RunService, model: Rep
 
 
 async def test_run_without_checkpoints_cannot_be_exported(runs: RunService) -> None:
-    id = await runs.start("?", "plain-rag")
+    id = await runs.start(RunRequest(question="?", method="plain-rag"))
     assert await list_checkpoints(runs, id) == []
     with pytest.raises(RunError, match=f"no checkpoints yet: `sleuth resume {id}` starts it"):
         await export_run(runs, id)

@@ -10,6 +10,7 @@ from scenes import Chain, Replying, example, finish
 
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService, Services
 
 MARK = "OBEY"
@@ -36,7 +37,7 @@ def ordered(chain: Chain) -> Chain:
 async def play(store: Store, name: str, chain: Chain, model: Replying) -> str:
     services = Services(model=model, retriever=finds(chain, at_once=name in AT_ONCE), embedder=HashingEmbedder())
     runs = RunService(store, services)
-    return (await finish(runs, await runs.start(chain.question, name))).text
+    return (await finish(runs, await runs.start(RunRequest(question=chain.question, method=name)))).text
 
 
 def outside(model: Replying) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ from scenes import Chain, Replying, RunsFor, Shelf, finish
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
 from sleuth.graphs.runs.pruning import prune
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import ModelUnavailable, UsageError
 from sleuth.tools.sources.web_pages.page import PageText
@@ -32,7 +33,9 @@ async def test_run_with_pages_skips_the_collection(
     runs_with: RunsFor, chain: Chain, model: Replying, pages: list[PageText]
 ) -> None:
     runs = runs_with(model)
-    answer = await finish(runs, await runs.start(chain.question, "par-rag", values=BY_WORDS, pages=pages))
+    answer = await finish(
+        runs, await runs.start(RunRequest(question=chain.question, method="par-rag", values=BY_WORDS, pages=pages))
+    )
     assert (answer.status, answer.text) == ("answered", chain.answer)
     assert {citation["document"] for citation in answer.citations} <= {page.id for page in pages}
     assert answer.citations
@@ -59,7 +62,10 @@ async def test_pages_and_collection_are_searched_together(
     runs_with: RunsFor, chain: Chain, model: Replying, pages: list[PageText]
 ) -> None:
     runs = runs_with(model)
-    await finish(runs, await runs.start(chain.question, "plain-rag", pages=pages, with_collection=True))
+    await finish(
+        runs,
+        await runs.start(RunRequest(question=chain.question, method="plain-rag", pages=pages, with_collection=True)),
+    )
     assert runs.services and len(runs.services.retriever.asked()) == 1  # type: ignore[attr-defined]
 
 
@@ -71,7 +77,7 @@ async def test_interrupted_run_keeps_its_pages_and_filter(
 
     stopped = runs_with(Replying(failing))
     given = {"values": BY_WORDS, "pages": pages, "with_collection": True, "where": WHERE}
-    id = await stopped.start(chain.question, "par-rag", **given)  # type: ignore[arg-type]
+    id = await stopped.start(RunRequest(question=chain.question, method="par-rag", **given))
     with pytest.raises(ModelUnavailable):
         await finish(stopped, id)
     await prune(stopped, older_than=None, keep_last=1)
@@ -81,7 +87,7 @@ async def test_interrupted_run_keeps_its_pages_and_filter(
 
 
 async def test_queued_run_keeps_its_pages_after_a_prune(runs: RunService, chain: Chain, pages: list[PageText]) -> None:
-    id = await runs.start(chain.question, "plain-rag", pages=pages)
+    id = await runs.start(RunRequest(question=chain.question, method="plain-rag", pages=pages))
     assert (await prune(runs, older_than=None, keep_last=1)).texts == 0
     assert (await finish(runs, id)).status == "answered"
 
@@ -89,7 +95,9 @@ async def test_queued_run_keeps_its_pages_after_a_prune(runs: RunService, chain:
 async def test_fork_into_another_method_and_export_keep_what_a_run_was_given(
     runs: RunService, chain: Chain, pages: list[PageText]
 ) -> None:
-    id = await runs.start(chain.question, "plain-rag", pages=pages, where=WHERE, budget=Budget(max_calls=40))
+    id = await runs.start(
+        RunRequest(question=chain.question, method="plain-rag", pages=pages, where=WHERE, budget=Budget(max_calls=40))
+    )
     await finish(runs, id)
     exported = await export_run(runs, id)
     assert {page.to_json() for page in pages} <= set(exported["texts"].values())
@@ -102,7 +110,7 @@ async def test_fork_into_another_method_and_export_keep_what_a_run_was_given(
 async def test_pages_without_text_are_refused(runs: RunService, chain: Chain, pages: list[PageText]) -> None:
     empty = [replace(page, text="", sentences=()) for page in pages]
     with pytest.raises(UsageError, match="half of it was cut"):
-        await runs.start(chain.question, "plain-rag", pages=empty, thread="t")
+        await runs.start(RunRequest(question=chain.question, method="plain-rag", pages=empty, thread="t"))
     assert not await runs.store.threads.exists("t")
 
 
@@ -111,17 +119,17 @@ async def test_every_search_of_a_run_has_its_filter(
     runs_with: RunsFor, chain: Chain, model: Replying, method: str
 ) -> None:
     runs = runs_with(model)
-    await finish(runs, await runs.start(chain.question, method, where=f"  {WHERE} "))
+    await finish(runs, await runs.start(RunRequest(question=chain.question, method=method, where=f"  {WHERE} ")))
     assert filters(runs)
     assert set(filters(runs)) == {WHERE}
 
 
 async def test_run_without_a_filter_searches_all(runs: RunService, chain: Chain) -> None:
-    await finish(runs, await runs.start(chain.question, "plain-rag"))
+    await finish(runs, await runs.start(RunRequest(question=chain.question, method="plain-rag")))
     assert set(filters(runs)) == {""}
 
 
 async def test_unusable_filter_is_refused_before_the_run_is_stored(runs: RunService, chain: Chain) -> None:
     with pytest.raises(UsageError, match="FIELD=VALUE"):
-        await runs.start(chain.question, "plain-rag", where="contract", thread="t")
+        await runs.start(RunRequest(question=chain.question, method="plain-rag", where="contract", thread="t"))
     assert not await runs.store.threads.exists("t")

@@ -8,6 +8,7 @@ from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.tables import threads
 from sleuth.graphs.persistence.threads import Origin
 from sleuth.graphs.runs.pruning import preview_prune, prune, remove_runs
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.sources.web_pages.page import PageText
@@ -20,7 +21,9 @@ async def tree(runs: RunService, root: str, *, secret: str = "") -> list[str]:
         page = PageText(id=id, name="page", text=f"{secret}{id}")
         shared = PageText(id="shared", name="page", text="A text of several runs.")
         origin = Origin(parent=ids[at - 1], checkpoint="", subrun=1) if at else None
-        await runs.start(f"Who built {id}?", method, thread=id, pages=[page, shared], origin=origin)
+        await runs.start(
+            RunRequest(question=f"Who built {id}?", method=method, thread=id, pages=[page, shared]), origin=origin
+        )
     return ids
 
 
@@ -50,8 +53,8 @@ async def test_removed_run_takes_its_whole_tree_and_texts(runs: RunService) -> N
 async def test_texts_of_a_finished_run_go_but_not_those_of_its_fork(
     runs_with: RunsFor, chain: Chain, runs: RunService
 ) -> None:
-    await runs.start(chain.question, "par-rag", thread="one")
-    await runs.start(chain.question, "par-rag", thread="two", budget=Budget(max_calls=50))
+    await runs.start(RunRequest(question=chain.question, method="par-rag", thread="one"))
+    await runs.start(RunRequest(question=chain.question, method="par-rag", thread="two", budget=Budget(max_calls=50)))
     for id in ("one", "two"):
         await finish(runs, id)
     before = await runs.answer("two")
@@ -64,7 +67,7 @@ async def test_texts_of_a_finished_run_go_but_not_those_of_its_fork(
 
 async def test_texts_stay_while_another_run_is_running(runs: RunService) -> None:
     ids = await tree(runs, "talk")
-    await runs.start("Who?", "plain-rag", thread="busy")
+    await runs.start(RunRequest(question="Who?", method="plain-rag", thread="busy"))
     names = await texts_of(runs, *ids)
     async with runs.store.locks.hold("busy"):
         await runs.store.threads.set_state("busy", "running", at="2026-01-01T00:00:00.000+00:00")

@@ -20,6 +20,7 @@ from sleuth.graphs.core.events import Step
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.persistence.threads import Threads
 from sleuth.graphs.runs.history import list_checkpoints
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import ModelUnavailable, RunError, StoreTooNew, ThreadBusy, UsageError
 
@@ -28,7 +29,7 @@ CALLS = 7
 
 
 async def test_answer_json_has_the_documented_fields(runs: RunService, chain: Chain) -> None:
-    id = await runs.start(chain.question, "par-rag")
+    id = await runs.start(RunRequest(question=chain.question, method="par-rag"))
     answer = (await finish(runs, id)).to_json()
     assert list(answer) == [
         *("thread", "checkpoint", "method", "question", "status", "text", "citations", "notes", "cost", "seconds"),
@@ -42,14 +43,14 @@ async def test_answer_json_has_the_documented_fields(runs: RunService, chain: Ch
 
 
 async def test_finished_run_returns_its_answer_without_calls(runs: RunService, chain: Chain, model: Replying) -> None:
-    id = await runs.start(chain.question, "par-rag")
+    id = await runs.start(RunRequest(question=chain.question, method="par-rag"))
     first = await finish(runs, id)
     assert [event async for event in runs.run(id)] == [first]
     assert len(model.requests) == CALLS
 
 
 async def test_drain_interrupts_a_run_after_its_present_step(runs: RunService, chain: Chain, model: Replying) -> None:
-    id, control = await runs.start(chain.question, "par-rag"), RunControl()
+    id, control = await runs.start(RunRequest(question=chain.question, method="par-rag")), RunControl()
     with pytest.raises(GraphDrained):
         async for event in runs.run(id, control=control):
             if isinstance(event, Step) and (event.node, event.state) == ("draft", "started"):
@@ -63,11 +64,11 @@ async def test_run_resumed_after_any_model_failure_repeats_no_call(
     runs_with: Any, chain: Chain, model: Replying
 ) -> None:
     whole = runs_with(model)
-    expected = await finish(whole, await whole.start(chain.question, "par-rag"))
+    expected = await finish(whole, await whole.start(RunRequest(question=chain.question, method="par-rag")))
     for at in range(1, CALLS + 1, 2):
         failing = Replying(down_once(chain.reply_to, at))
         runs = runs_with(failing)
-        id = await runs.start(chain.question, "par-rag")
+        id = await runs.start(RunRequest(question=chain.question, method="par-rag"))
         with pytest.raises(ModelUnavailable):
             await finish(runs, id)
         thread = await runs.store.threads.get(id)
@@ -87,7 +88,7 @@ async def test_same_question_gives_same_requests_in_each_thread(
     runs: RunService, chain: Chain, model: Replying
 ) -> None:
     for _ in range(2):
-        await finish(runs, await runs.start(chain.question, "par-rag"))
+        await finish(runs, await runs.start(RunRequest(question=chain.question, method="par-rag")))
     assert sent(model.requests[:CALLS]) == sent(model.requests[CALLS:])
     assert not {each.call_id for each in model.requests[:CALLS]} & {each.call_id for each in model.requests[CALLS:]}
     seeds = [request.sampling.seed for request in model.requests[:CALLS]]
@@ -95,8 +96,8 @@ async def test_same_question_gives_same_requests_in_each_thread(
 
 
 async def test_other_settings_give_other_seeds(runs: RunService, chain: Chain, model: Replying) -> None:
-    await finish(runs, await runs.start(chain.question, "plain-rag"))
-    await finish(runs, await runs.start(chain.question, "plain-rag", values={"top_k": "9"}))
+    await finish(runs, await runs.start(RunRequest(question=chain.question, method="plain-rag")))
+    await finish(runs, await runs.start(RunRequest(question=chain.question, method="plain-rag", values={"top_k": "9"})))
     first, second = model.requests
     assert first.messages == second.messages
     assert first.sampling.seed != second.sampling.seed
@@ -104,19 +105,19 @@ async def test_other_settings_give_other_seeds(runs: RunService, chain: Chain, m
 
 async def test_thread_name_is_used_once(runs: RunService) -> None:
     for name in ("mine", "user:42", "Ünal.2", "a@b-c_d"):
-        assert await runs.start("?", "plain-rag", thread=name) == name
+        assert await runs.start(RunRequest(question="?", method="plain-rag", thread=name)) == name
     with pytest.raises(RunError, match="Thread mine was used already: `sleuth resume mine` resumes it"):
-        await runs.start("?", "plain-rag", thread="mine")
+        await runs.start(RunRequest(question="?", method="plain-rag", thread="mine"))
 
 
 @pytest.mark.parametrize("name", ["a/b", "../etc", "a b", "\x1b[31m", "a\n", "n" * 101])
 async def test_name_that_fits_no_address_is_refused(runs: RunService, name: str) -> None:
     with pytest.raises(UsageError, match=r"is not a valid run name\. Use 1 to 100 letters, digits and \. _ @ : -\."):
-        await runs.start("?", "plain-rag", thread=name)
+        await runs.start(RunRequest(question="?", method="plain-rag", thread=name))
 
 
 async def test_run_is_executed_once_at_a_time(runs: RunService, chain: Chain) -> None:
-    id = await runs.start(chain.question, "plain-rag")
+    id = await runs.start(RunRequest(question=chain.question, method="plain-rag"))
     async with aclosing(runs.run(id)) as first:
         await anext(first)
         with pytest.raises(ThreadBusy, match=f"Thread {id} is being run by process"):
@@ -125,7 +126,7 @@ async def test_run_is_executed_once_at_a_time(runs: RunService, chain: Chain) ->
 
 
 async def test_run_without_consumer_is_interrupted(runs: RunService, chain: Chain, model: Replying) -> None:
-    id = await runs.start(chain.question, "par-rag")
+    id = await runs.start(RunRequest(question=chain.question, method="par-rag"))
     async with aclosing(runs.run(id)) as events:
         async for event in events:
             if isinstance(event, Step) and event.node == "draft":
@@ -170,7 +171,7 @@ def written(store: Store) -> str:
 
 
 async def test_run_cancelled_while_it_is_marked_running_is_interrupted(runs: RunService, chain: Chain) -> None:
-    id = await runs.start(chain.question, "plain-rag")
+    id = await runs.start(RunRequest(question=chain.question, method="plain-rag"))
     disk = SlowDisk(runs.store)
     running = asyncio.create_task(finish(RunService(replace(runs.store, threads=disk), runs.services), id))
     await disk.writes.wait()
@@ -186,7 +187,7 @@ async def test_run_cancelled_while_it_is_marked_running_is_interrupted(runs: Run
 async def test_run_cancelled_twice_is_locked_until_its_end_is_stored(runs_with: Any, chain: Chain) -> None:
     hanging = Hanging(chain.reply_to)
     runs = runs_with(hanging)
-    id, disk = await runs.start(chain.question, "par-rag"), SlowDisk(runs.store)
+    id, disk = await runs.start(RunRequest(question=chain.question, method="par-rag")), SlowDisk(runs.store)
     disk.may.set()
     running = asyncio.create_task(finish(RunService(replace(runs.store, threads=disk), runs.services), id))
     await hanging.hangs.wait()
@@ -207,7 +208,7 @@ async def test_run_cancelled_twice_is_locked_until_its_end_is_stored(runs_with: 
 async def test_run_out_of_budget_resumes_with_another(
     runs: RunService, chain: Chain, model: Replying, most: int
 ) -> None:
-    id = await runs.start(chain.question, "par-rag", budget=Budget(max_calls=most))
+    id = await runs.start(RunRequest(question=chain.question, method="par-rag", budget=Budget(max_calls=most)))
     assert (await finish(runs, id)).status == "out_of_budget"
     assert (await finish(runs, id, budget=Budget(max_calls=most))).status == "out_of_budget"
     answer = await finish(runs, id, budget=Budget())
@@ -218,7 +219,7 @@ async def test_run_out_of_budget_resumes_with_another(
 
 
 async def test_checkpoint_of_newer_release_is_refused(runs: RunService, chain: Chain) -> None:
-    id = await runs.start(chain.question, "plain-rag")
+    id = await runs.start(RunRequest(question=chain.question, method="plain-rag"))
     await finish(runs, id)
     latest = (await list_checkpoints(runs, id))[1]
     thread = await runs.store.threads.get(id)
@@ -232,7 +233,7 @@ async def test_checkpoint_of_newer_release_is_refused(runs: RunService, chain: C
 
 
 async def test_reading_needs_no_services_but_running_does(store: Store, runs: RunService, chain: Chain) -> None:
-    id = await runs.start(chain.question, "plain-rag")
+    id = await runs.start(RunRequest(question=chain.question, method="plain-rag"))
     reader = RunService(store)
     with pytest.raises(RunError, match="opened for reading"):
         await finish(reader, id)

@@ -12,6 +12,7 @@ from sleuth.agents.model import Request
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.store import Store
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.graphs.survey.cells import Cell, Column, Row, figures_of, read_value
 from sleuth.graphs.survey.graph import METHOD, Settings, read_table
@@ -182,7 +183,7 @@ async def test_resumed_survey_repeats_no_call_and_has_the_same_table(store: Stor
     model = FailingLate(down_once(read_contract, fails_at))
     runs = service(store, model, list(CONTRACTS))
     question, values = "When do they end?", {"columns": [END, FEE], "batch": 2}
-    id = await runs.start(question, "survey", values=values)
+    id = await runs.start(RunRequest(question=question, method="survey", values=values))
     with pytest.raises(ModelUnavailable):
         await finish(runs, id)
     answer = await finish(runs, id)
@@ -196,7 +197,7 @@ async def test_resumed_survey_repeats_no_call_and_has_the_same_table(store: Stor
 
 async def test_update_asks_new_documents_only(store: Store) -> None:
     runs = service(store, Replying(read_contract), ["alder", "birch"])
-    id = await runs.start("When do they end?", "survey", values={"columns": [END]})
+    id = await runs.start(RunRequest(question="When do they end?", method="survey", values={"columns": [END]}))
     first = await finish(runs, id)
     model = Replying(read_contract)
     later = service(store, model, ["alder", "cedar", "dogwood"])
@@ -211,7 +212,7 @@ async def test_update_asks_new_documents_only(store: Store) -> None:
 
 async def test_only_a_survey_can_be_updated(store: Store) -> None:
     runs = service(store, Replying(read_contract), ["alder"])
-    id = await runs.start("Where?", "plain-rag")
+    id = await runs.start(RunRequest(question="Where?", method="plain-rag"))
     with pytest.raises(UsageError, match="only a survey"):
         await runs.queue_survey_update(id)
 

@@ -25,6 +25,7 @@ from starlette.responses import Response
 from sleuth.agents.llm.client import LLMClient
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import open_store
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.studio.server.app import create_app
@@ -85,7 +86,7 @@ async def cancel_run(
     settings = Settings(home=home, model_url=url, timeout=300)
     async with LLMClient.open(settings) as model, open_store(settings) as store:
         runs = RunService(store, Services(model=model, retriever=Shelf()))
-        id = await runs.start(QUESTION, method)
+        id = await runs.start(RunRequest(question=QUESTION, method=method))
         task = asyncio.create_task(last_answer(runs.run(id, wants_tokens=(lambda: True) if streamed else None)))
         async with freed:
             task.cancel()

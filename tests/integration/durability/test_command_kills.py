@@ -23,6 +23,7 @@ from scripted_backend import Scripted, proxying
 from starlette.responses import JSONResponse, Response
 
 from sleuth.graphs.persistence.store import open_store
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.settings import Settings
@@ -149,7 +150,9 @@ class Hunt:
         async with open_store(Settings(home=self.home)) as store:
             runs = RunService(store, Services(model=InProcess(), retriever=Shelf()))
             for number in range(RUNS):
-                id = await runs.start(QUESTION, "par-rag", thread=f"run-{self.turn}-{number}")
+                id = await runs.start(
+                    RunRequest(question=QUESTION, method="par-rag", thread=f"run-{self.turn}-{number}")
+                )
                 await last_answer(runs.run(id))
 
     def check_left(self) -> None:

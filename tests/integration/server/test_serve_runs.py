@@ -32,6 +32,7 @@ from starlette.routing import Route
 
 from sleuth.agents.model import NamedModel
 from sleuth.graphs.persistence.threads import Origin
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.studio.server.app import create_app
 from sleuth.studio.server.state import ServerState, server_state_of
 from sleuth.tools.errors import ModelUnavailable
@@ -259,7 +260,9 @@ async def begin_tree(server: ServerState) -> None:
     for id, method in (("talk", "chat"), ("talk.1", "auto"), ("talk.1.1", "plain-rag")):
         origin = Origin(parent=outer, checkpoint="", subrun=1) if outer else None
         page = PageText(id=id, name="page", text=f"A confidential text of {id}.")
-        await runs.start("A confidential question?", method, thread=id, pages=[page], origin=origin)
+        await runs.start(
+            RunRequest(question="A confidential question?", method=method, thread=id, pages=[page]), origin=origin
+        )
         await server.log.open(id)
         await server.log.append(id, "answer", {"text": "A confidential answer."}, key="1")
         outer = id

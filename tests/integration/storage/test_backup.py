@@ -21,6 +21,7 @@ from stored_runs import finished, interrupt, open_runs, services
 
 from sleuth.graphs.ingestion.pipeline import ingest_into
 from sleuth.graphs.persistence.store import open_store
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.backup import CHROMA_DATABASE, back_up, restore, verify
 from sleuth.studio.client.sleuth import last_answer
@@ -74,7 +75,7 @@ async def test_run_is_resumed_after_restore_and_nothing_is_embedded_again(
     file = tmp_path / "backup.zip"
     async with open_runs(here) as runs:
         _, expected = await finished(runs)
-        id = await runs.start(expected.question, "par-rag")
+        id = await runs.start(RunRequest(question=expected.question, method="par-rag"))
         await interrupt(runs, id, InProcess(hold_at=4))
         manifest = await back_up(here, file)  # while the store is open
     assert manifest == verify(file)

@@ -17,6 +17,7 @@ from sleuth.graphs.persistence.tables import CHECKPOINT_TABLES
 from sleuth.graphs.persistence.threads import ThreadState
 from sleuth.graphs.runs.history import fork_run, list_checkpoints
 from sleuth.graphs.runs.pruning import PruneReport, prune
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService, checkpoint_id_of
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import UnknownName
@@ -115,7 +116,7 @@ async def one_step(runs: RunService, id: str) -> bool:
 @pytest.mark.nightly
 async def test_repeated_pruning_during_a_run_changes_nothing(runs: RunService) -> None:
     _, expected = await finished(runs)
-    id = await runs.start(QUESTION, "par-rag")
+    id = await runs.start(RunRequest(question=QUESTION, method="par-rag"))
     while not await one_step(runs, id):
         await prune(runs, older_than=None, keep_last=1)
     answer = await runs.answer(id)

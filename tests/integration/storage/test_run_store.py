@@ -21,6 +21,7 @@ from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.persistence.tables import LONGEST_NAME
 from sleuth.graphs.runs.history import export_run, list_checkpoints
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import RunError, ThreadBusy, UnknownName
@@ -63,7 +64,7 @@ async def test_finished_run_is_visible_to_the_next_process(runs: RunService, sto
 async def test_cancelled_run_resumes_from_its_last_checkpoint(runs: RunService, stored: Settings) -> None:
     _, uninterrupted = await finished(runs)
     stuck = InProcess(hold_at=6)
-    id = await runs.start(QUESTION, "par-rag")
+    id = await runs.start(RunRequest(question=QUESTION, method="par-rag"))
     await interrupt(runs, id, stuck, pause=0.3)
     assert (await runs.store.threads.get(id)).status == "interrupted"
     with pytest.raises(RunError, match=f"sleuth resume {id}"):
@@ -78,7 +79,7 @@ async def test_cancelled_run_resumes_from_its_last_checkpoint(runs: RunService, 
 
 
 async def test_two_processes_never_run_one_thread(runs: RunService, stored: Settings) -> None:
-    id = await runs.start(QUESTION, "par-rag")
+    id = await runs.start(RunRequest(question=QUESTION, method="par-rag"))
     with child(run_and_stay, (stored, id)) as (_, pipe):
         assert await asyncio.to_thread(pipe.poll, 60)
         with pytest.raises(ThreadBusy, match=f"Thread {id} is being run by "):
@@ -90,7 +91,7 @@ async def test_two_processes_never_run_one_thread(runs: RunService, stored: Sett
 @pytest.mark.parametrize(("method", "values"), [("par-rag", {}), ("auto", {"order": "plain-rag,par-rag"})])
 async def test_many_simultaneous_runs_end(runs: RunService, method: str, values: dict[str, str]) -> None:
     """More than a pool of connections has: none may be held for as long as a run takes."""
-    names = [await runs.start(QUESTION, method, values=values) for _ in range(20)]
+    names = [await runs.start(RunRequest(question=QUESTION, method=method, values=values)) for _ in range(20)]
     answers = await asyncio.gather(*(last_answer(runs.run(name)) for name in names))
     assert [answer.thread for answer in answers] == names
     assert {answer.status for answer in answers} == {"answered"}
@@ -122,7 +123,7 @@ def run_and_stay(job: tuple[Settings, str], pipe: Connection) -> None:
 
 async def test_run_with_longest_name_has_subruns(runs: RunService) -> None:
     name = "n" * LONGEST_NAME
-    answer = await last_answer(runs.run(await runs.start(QUESTION, "auto", thread=name)))
+    answer = await last_answer(runs.run(await runs.start(RunRequest(question=QUESTION, method="auto", thread=name))))
     hops = await runs.store.threads.subruns_of(name)
     assert answer.thread == name
     assert hops
@@ -144,7 +145,7 @@ async def test_reply_with_odd_letters_is_stored_and_read(
     settings = Settings(home=tmp_path / "home", database_url=database_url, owner=uuid.uuid4().hex)
     async with open_store(settings) as store:
         runs = RunService(store, Services(model=Replying(lambda _: reply), retriever=Shelf()))
-        id = await runs.start(QUESTION, method)
+        id = await runs.start(RunRequest(question=QUESTION, method=method))
         answer = await last_answer(runs.run(id))
         assert answer.text == "the fair of\ufffd Brindlecote"
         assert await runs.answer(id) == answer

@@ -8,6 +8,7 @@ from scenes import Replying, Shelf, example, finish
 
 from sleuth.graphs.core.context import Services
 from sleuth.graphs.persistence.store import open_store
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.evaluation.data import read_questions
 from sleuth.studio.evaluation.feedback import export_feedback
@@ -18,7 +19,7 @@ CHAIN = example("q08")
 
 
 async def rate(runs: RunService, id: str, **feedback: str) -> None:
-    await finish(runs, await runs.start(CHAIN.question, "par-rag", thread=id))
+    await finish(runs, await runs.start(RunRequest(question=CHAIN.question, method="par-rag", thread=id)))
     await runs.store.threads.set_feedback(id, feedback)
 
 

@@ -16,6 +16,7 @@ from langgraph.types import Command
 import sleuth
 from sleuth.agents.llm.client import LLMClient
 from sleuth.graphs.persistence.store import open_store
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import Sleuth, last_answer
 from sleuth.tools.collection.collection import Collection
@@ -108,7 +109,7 @@ async def _run(job: Job, pipe: Connection) -> None:
 
 async def _ask(job: Job, app: Sleuth, pipe: Connection) -> dict[str, Any]:
     if not await app.runs.store.threads.exists(job.thread):
-        await app.runs.start(job.question, job.method, values=job.values, thread=job.thread)
+        await app.runs.start(RunRequest(question=job.question, method=job.method, values=job.values, thread=job.thread))
     pipe.send("running")
     return (await last_answer(app.runs.run(job.thread))).to_json()
 

@@ -21,6 +21,7 @@ from sqlalchemy import URL, inspect, select
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import open_store, runs_url
 from sleuth.graphs.runs.pruning import prune
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.collection.collection import Collection
@@ -209,7 +210,7 @@ async def ask(operation: Operation, report: Report) -> None:
         runs = RunService(store, Services(model=InProcess(), retriever=Shelf()))
         for name in operation.names:
             if not await store.threads.exists(name):
-                await runs.start(QUESTION, "par-rag", thread=name)
+                await runs.start(RunRequest(question=QUESTION, method="par-rag", thread=name))
             await last_answer(runs.run(name))
             report(name)
 

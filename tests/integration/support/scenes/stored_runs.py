@@ -11,6 +11,7 @@ from four_hops import QUESTION, InProcess, Shelf
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.history import export_run, find_hashes
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.settings import Settings
@@ -31,7 +32,7 @@ async def open_runs(settings: Settings) -> AsyncIterator[RunService]:
 
 
 async def finished(runs: RunService, question: str = QUESTION) -> tuple[str, Answer]:
-    id = await runs.start(question, "par-rag")
+    id = await runs.start(RunRequest(question=question, method="par-rag"))
     return id, await last_answer(runs.run(id))
 
 
