@@ -206,7 +206,7 @@ class Thread:
 
     @property
     def is_empty(self) -> bool:
-        """Whether a client has created the thread, and no run has begun in it."""
+        """Return whether a client has created the thread, and no run has begun in it."""
         turn = self.options.turn
         return self.method == "chat" and not self.question and not (turn and turn.text)
 

@@ -1,18 +1,13 @@
-"""Execution of a run: compile a method, stream its steps, resume after the budget was used up, and run sub-runs.
-
-In a sub-run another method answers a question in a thread of its own, which is named after the place in the outer run
-from which it is started. After a kill the same place resumes the same thread. A fork of the outer run is another place
-and gets its own threads.
-"""
+"""Execution of a run: compile a method, stream its steps, resume after the budget was used up, and run sub-runs."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
 from langchain_core.runnables import RunnableConfig
@@ -24,18 +19,13 @@ from langgraph.types import Command, StateSnapshot
 
 from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.graphs.compat import FORMER_NODES
-from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Context, MethodSettings, SubrunRequest, SubrunResult
 from sleuth.graphs.core.private_graph import PrivateGraph
 from sleuth.graphs.core.state import find_hashes
 from sleuth.graphs.core.wall_clock import seconds_at
 from sleuth.graphs.persistence.tables import LONGEST_NAME
-from sleuth.graphs.persistence.threads import Origin, Thread
 from sleuth.graphs.registry import configure, runnable
 from sleuth.tools.settings import Profile
-
-if TYPE_CHECKING:
-    from sleuth.graphs.runs.service import RunService
 
 RECURSION_LIMIT = 100_000
 """LangGraph's own step limit, far above the bounds of the methods."""
@@ -143,42 +133,13 @@ def _is_out_of_budget(values: Mapping[str, Any]) -> bool:
 # Sub-runs
 
 
-def _thread_of(request: SubrunRequest) -> str:
+def subrun_thread(request: SubrunRequest) -> str:
     """Return the name of a sub-run's thread: the outer run's name, abbreviated with a hash if it is too long."""
     outer, place = request.parent, f".{request.number}.{request.place[:6]}"
     if len(outer) + len(place) > LONGEST_NAME:
         own = f"-{sha256(outer.encode()).hexdigest()[:12]}"
         outer = outer[: LONGEST_NAME - len(own) - len(place)] + own
     return outer + place
-
-
-@dataclass(frozen=True, kw_only=True)
-class StoreSubruns:
-    """Sub-runs as runs of the same store: listed, locked, resumed and shown like any other."""
-
-    runs: "RunService"
-    outer: Thread
-
-    async def __call__(self, request: SubrunRequest) -> SubrunResult:
-        """Start or resume a sub-run with the budget of the request."""
-        id = _thread_of(request)
-        if not await self.runs.store.threads.exists(id):
-            origin = Origin(parent=request.parent, checkpoint=request.checkpoint, subrun=request.number)
-            await self.runs.start_like(
-                self.outer, request.question, request.method, values=request.values, thread=id, origin=origin
-            )
-        settings = configure(runnable(request.method), request.values, self.outer.options.profile)
-        async with self.runs.store.locks.hold(id):
-            thread = await self.runs.store.threads.get(id)  # raises if it was removed meanwhile
-            graph, config = self.runs.graph(thread), self.runs.config(thread)
-            await _begin(graph, config, request, settings)
-        async with aclosing(
-            self.runs.run(id, budget=request.budget, wants_tokens=request.wants_tokens, control=request.control)
-        ) as events:
-            async for event in events:
-                if not isinstance(event, Answer):
-                    request.on_step(asdict(event))
-        return _end(id, (await graph.aget_state(config)).values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,16 +171,18 @@ class CheckpointerSubruns:
         config = RunnableConfig(configurable=place, metadata=about, recursion_limit=RECURSION_LIMIT)
         if self.announce:
             await self.announce(id, request)
-        await _begin(graph, config, request, settings)
+        await begin_subrun(graph, config, request, settings)
         before = await graph.aget_state(config)
         if before.tasks:
             async with aclosing(stream_steps(graph, None, config, context, control=request.control)) as steps:
                 async for step in steps:
                     request.on_step({"thread": id, "method": request.method, "part_of": request.parent, **step})
-        return _end(id, (await graph.aget_state(config)).values)
+        return end_subrun(id, (await graph.aget_state(config)).values)
 
 
-async def _begin(graph: Compiled, config: RunnableConfig, request: SubrunRequest, settings: MethodSettings) -> None:
+async def begin_subrun(
+    graph: Compiled, config: RunnableConfig, request: SubrunRequest, settings: MethodSettings
+) -> None:
     """Store the initial state of a sub-run in one write, unless it has begun."""
     before = await graph.aget_state(config)
     if before.values or before.tasks:
@@ -233,7 +196,7 @@ async def _begin(graph: Compiled, config: RunnableConfig, request: SubrunRequest
     await graph.aupdate_state(config, {**given, **start(request.plan, settings)}, as_node="plan")
 
 
-def _end(thread: str, values: Mapping[str, Any]) -> SubrunResult:
+def end_subrun(thread: str, values: Mapping[str, Any]) -> SubrunResult:
     kept = ("verdict", "notes", "calls", "warnings")
     found = sorted(find_hashes({name: value for name, value in values.items() if name != "calls"}))
     return SubrunResult(thread=thread, found=found, **{name: values[name] for name in kept})

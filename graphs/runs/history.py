@@ -21,7 +21,8 @@ from sleuth.graphs.persistence.serializer import CheckpointSerializer
 from sleuth.graphs.persistence.threads import Origin, Thread
 from sleuth.graphs.registry import CHAT, runnable
 from sleuth.graphs.runs.execution import checkpoint_id_of, newest_branch, now, parent_id
-from sleuth.graphs.runs.service import RunService, accept_state, unknown_checkpoint
+from sleuth.graphs.runs.reading import accept_state, unknown_checkpoint
+from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import RunError, UnknownName, UsageError
 from sleuth.tools.storage.id_prefix import complete_id
 

@@ -1,251 +1,56 @@
 """Durable runs: start, resume and read the runs of a store.
 
 A run is a thread of checkpoints. After an interruption it resumes from its last checkpoint, and no completed model
-call is sent again.
+call is sent again. In a sub-run another method answers a question in a thread of its own, which is named after the
+place in the outer run from which it is started. After a kill the same place resumes the same thread. A fork of the
+outer run is another place and gets its own threads.
 """
 
-import re
-import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager, nullcontext
-from dataclasses import replace
-from typing import Any
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, nullcontext
+from dataclasses import asdict, dataclass, replace
 
 from langchain_core.callbacks.base import Callbacks
-from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
-from langgraph.types import StateSnapshot
 
 from sleuth.agents.llm.token_stream import TokenStream
-from sleuth.graphs.chat.small_talk import is_answered_by_rule, settings_of_command
-from sleuth.graphs.core.answer import Answer, Verdict, public_notes, public_subruns, total_cost
-from sleuth.graphs.core.approval import describe_request
-from sleuth.graphs.core.context import Budget, Context, MethodSettings, Services
+from sleuth.graphs.core.answer import Answer
+from sleuth.graphs.core.context import Budget, Context, SubrunRequest, SubrunResult
 from sleuth.graphs.core.events import Event, parse_event
-from sleuth.graphs.core.method import Method
-from sleuth.graphs.core.state import SCHEMA_VERSION
 from sleuth.graphs.core.wall_clock import seconds_at, with_clock
-from sleuth.graphs.evidence.check import require_checker
-from sleuth.graphs.persistence.sqlite_checkpoints import advance_clock
-from sleuth.graphs.persistence.store import Store
-from sleuth.graphs.persistence.tables import LONGEST_NAME
 from sleuth.graphs.persistence.threads import (
-    NAME,
     Origin,
     RunResult,
-    StoredOptions,
-    StoredPages,
     Thread,
     ThreadState,
-    Turn,
-    already_used,
 )
-from sleuth.graphs.registry import CHAT, SURVEY, configure, runnable
+from sleuth.graphs.registry import CHAT, configure, runnable
 from sleuth.graphs.runs.execution import (
-    RECURSION_LIMIT,
-    Compiled,
-    StoreSubruns,
-    checkpoint_id_of,
-    compile_method,
+    begin_subrun,
+    end_subrun,
     now,
     resume_with_budget,
     stream_steps,
+    subrun_thread,
 )
 from sleuth.graphs.runs.request import RunRequest
+from sleuth.graphs.runs.starting import RunStarter
 from sleuth.graphs.runs.turns import (
-    branching_turn,
-    continuing_turn,
-    first_turn,
     input_for,
-    is_unfinished,
-    pending_interrupt,
-    replying_turn,
     state_before,
     unanswered_question,
 )
-from sleuth.tools.errors import RunError, SleuthError, StoreTooNew, UnknownName, UsageError
+from sleuth.tools.errors import RunError, SleuthError
 from sleuth.tools.search.retriever import FilteredRetriever
 from sleuth.tools.sources.web_pages.page import PageText
 from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever
 from sleuth.tools.storage.database import is_database_error
-from sleuth.tools.storage.id_prefix import MAX_SIMILAR
 from sleuth.tools.tracing.callbacks import add_callbacks
 
 
-class RunService:
+class RunService(RunStarter):
     """Service that starts, resumes and reads the runs of one store."""
-
-    def __init__(self, store: Store, services: Services | None = None) -> None:
-        self.store = store
-        self.services = services
-
-    async def start(self, request: RunRequest, *, origin: Origin | None = None) -> str:
-        """Store a new run, the next message of a chat, or the reply to a waiting run, without running it.
-
-        A chat keeps the pages and the filter of its first message. The first run of a thread that a client has created
-        without one begins in it.
-
-        Returns:
-            The thread.
-
-        Raises:
-            UsageError: a check of the answer without an evidence checker, pages without text, or an invalid name.
-            RunError: the thread was used before, unless it is a chat or waits for a reply.
-        """
-        kind, id = request.kind, request.thread or uuid.uuid4().hex[:12]
-        known = await self.store.threads.find(id) if request.thread else None
-        if known and not known.is_empty:
-            if known.method != kind.name or request.after:
-                raise already_used(id)
-            await self.continue_thread(known, request)
-            return id
-        if request.thread and not known:
-            await self._check_name(id)
-        values, turn = request.values, None
-        if kind is CHAT:
-            values = {"method": request.default_method, **values, **settings_of_command(request.question)}
-            turn = first_turn(request.question, request.after, message_id=request.message_id)
-        self._check_settings(kind, configure(kind, values, request.profile))
-        options = StoredOptions(
-            **request.parameters() | {"values": values},
-            pages=await self._store_pages(request),
-            after=request.after.thread if request.after else "",
-            turn=turn,
-        )
-        is_small_talk = kind is CHAT and is_answered_by_rule(request.question)
-        thread = self._new_thread(id, kind.name, "" if is_small_talk else request.question, options, origin or Origin())
-        await self.store.threads.add(thread, replaces_empty=known is not None)
-        return id
-
-    def _new_thread(self, id: str, method: str, question: str, options: StoredOptions, origin: Origin) -> Thread:
-        created = now()
-        return Thread(
-            id=id,
-            owner=self.store.threads.owner,
-            method=method,
-            question=question,
-            options=options,
-            parent=origin.parent,
-            parent_checkpoint=origin.checkpoint,
-            subrun=origin.subrun,
-            created_at=created,
-            updated_at=created,
-        )
-
-    def _check_settings(self, kind: Method, settings: MethodSettings) -> None:
-        if self.services is not None and (getattr(settings, "check_evidence", False) or not kind.needs_model):
-            require_checker(self.services.checker)
-
-    async def _check_name(self, id: str) -> None:
-        """Raise UsageError or RunError if a new run cannot have this name."""
-        if not re.fullmatch(NAME, id):
-            raise UsageError(
-                f"{id[:200]!r} is not a valid run name. Use 1 to {LONGEST_NAME} letters, digits and . _ @ : -."
-            )
-        if await self.store.threads.exists(id):  # of another owner
-            raise already_used(id)
-        if await self.store.saver.aget_tuple({"configurable": {"thread_id": id}}):
-            raise UsageError(f"The name {id} already has checkpoints. Choose another name.")
-
-    async def start_like(
-        self,
-        other: Thread,
-        question: str,
-        method: str,
-        *,
-        origin: Origin,
-        values: dict[str, Any] | None = None,
-        thread: str | None = None,
-    ) -> Thread:
-        """Store a new run with the profile, the budget, the pages, the model and the filter of another one."""
-        parameters = other.options.parameters() | {"values": values or {}}
-        request = RunRequest(question=question, method=method, **parameters)
-        id = thread or uuid.uuid4().hex[:12]
-        if thread:
-            await self._check_name(id)
-        self._check_settings(request.kind, request.settings)
-        options = StoredOptions(**parameters, pages=other.options.pages)
-        await self.store.threads.add(self._new_thread(id, request.kind.name, request.question, options, origin))
-        return await self.store.threads.get(id)
-
-    async def _store_pages(self, request: RunRequest) -> StoredPages:
-        """Archive the text of pages, so that a run can resume without their files."""
-        if not request.pages:
-            return StoredPages()
-        warnings = [warning for page in request.pages for warning in page.warnings]
-        if not any(page.text or page.tables for page in request.pages):
-            raise UsageError(f"The pages contain no readable text. {'; '.join(warnings)}")
-        texts = await self.store.archive.keep([page.to_json() for page in request.pages])
-        return StoredPages(texts=list(texts), with_collection=request.with_collection, warnings=warnings)
-
-    async def _pages_of(self, thread: Thread) -> tuple[PageText, ...]:
-        """Return the pages of a thread as they were when it was started."""
-        return tuple(map(PageText.from_json, await self.store.archive.load(thread.options.pages.texts)))
-
-    async def continue_thread(self, thread: Thread, request: RunRequest, *, is_locked: bool = False) -> None:
-        """Store a message, with which `run` continues a chat or replies to what the thread waits for.
-
-        A message after a turn that ended without an answer starts a new turn: the messages of the chat state why the
-        turn before has no answer. Settings that the request does not name stay as they are.
-
-        Args:
-            thread: a chat, or a run that waits for a reply.
-            request: the message; its budget limits this turn of a chat, another run keeps its own if none is given.
-            is_locked: the caller holds the lock of the thread.
-
-        Raises:
-            UsageError: a setting cannot be used.
-            RunError: a reply was given already, or the run is no chat and waits for nothing.
-            ThreadBusy: a turn is running.
-        """
-        async with self._locked(thread, is_locked=is_locked) as (current, latest):
-            if current.method != CHAT.name and not latest.interrupts:
-                raise already_used(thread.id)
-            turn = continuing_turn(current, latest, request.question, message_id=request.message_id)
-            await self._queue_message(current, turn, request)
-
-    async def branch_chat(
-        self, thread: Thread, request: RunRequest, *, checkpoint: str = "", is_locked: bool = False
-    ) -> None:
-        """Store a message that starts a new turn at a checkpoint, by default the latest; an open question is dropped.
-
-        Raises:
-            UnknownName: the checkpoint does not exist.
-            UsageError: a setting cannot be used.
-            ThreadBusy: a turn is running.
-        """
-        async with self._locked(thread, is_locked=is_locked) as (current, latest):
-            if checkpoint:
-                await self.state(current, checkpoint)
-            turn = branching_turn(current, latest, request.question, start=checkpoint, message_id=request.message_id)
-            await self._queue_message(current, turn, request)
-
-    @asynccontextmanager
-    async def _locked(self, thread: Thread, *, is_locked: bool) -> AsyncIterator[tuple[Thread, StateSnapshot]]:
-        """Hold the lock of a thread, and return the thread as it is now and its latest state."""
-        async with nullcontext() if is_locked else self.store.locks.hold(thread.id):
-            current = await self.store.threads.get(thread.id)
-            yield current, await self.state(current)
-
-    async def _queue_message(self, thread: Thread, turn: Turn, request: RunRequest) -> None:
-        text, is_chat, budget = request.question, thread.method == CHAT.name, request.budget
-        values = {**thread.options.values, **request.values, **(settings_of_command(text) if is_chat else {})}
-        configure(runnable(thread.method), values, thread.options.profile)
-        is_first = is_chat and not thread.question and not is_answered_by_rule(text)
-        limits = {"budget": budget} if is_chat or budget != Budget() else {}  # a reply lifts no limits of a run
-        await self._queue(thread, turn, question=text if is_first else None, values=values, **limits)
-
-    async def _queue(
-        self,
-        thread: Thread,
-        turn: Turn,
-        *,
-        question: str | None = None,
-        **update: Any,  # noqa: ANN401 - further options
-    ) -> None:
-        options = thread.options.model_copy(update={"turn": turn, **update})
-        await self.store.threads.set_state(thread.id, "queued", at=now(), options=options, question=question)
 
     async def run(
         self,
@@ -309,43 +114,6 @@ class RunService:
         await self.continue_thread(thread, RunRequest(question=text, method=CHAT.name, **parameters), is_locked=True)
         return await self.store.threads.get(thread.id)
 
-    async def queue_survey_update(self, id: str) -> None:
-        """Queue a finished survey again: its next run asks the new and changed documents.
-
-        Raises:
-            UnknownName: there is no such run.
-            UsageError: the run is no survey.
-            ThreadBusy: it is running.
-        """
-        async with self.store.locks.hold(id):
-            thread = await self.store.threads.get(id)
-            if thread.method != SURVEY.name:
-                raise UsageError(f"Run {id} is no survey: only a survey can be updated.")
-            state = await self.state(thread)
-            if state.tasks or not state.values:  # it has not ended: it is resumed
-                return
-            await self._queue(thread, Turn(text=thread.question, at=checkpoint_id_of(state)))
-
-    async def reply(self, id: str, value: Any, *, checkpoint: str = "") -> None:  # noqa: ANN401 - any JSON
-        """Store the reply to a waiting run, which continues when it is run the next time.
-
-        Args:
-            id: the run.
-            value: a text, or JSON in the form that the request names.
-            checkpoint: an earlier state that waited, from which the run branches; by default the latest state.
-
-        Raises:
-            UnknownName: there is no such run or checkpoint.
-            UsageError: the run does not wait for a reply.
-            RunError: a reply was given already.
-            ThreadBusy: it is running.
-        """
-        async with self._locked(await self.store.threads.get(id), is_locked=False) as (thread, latest):
-            state = await self.state(thread, checkpoint) if checkpoint else latest
-            if not state.interrupts:
-                raise UsageError(f"Thread {id} does not wait for a reply.")
-            await self._queue(thread, replying_turn(thread, latest, value, start=checkpoint))
-
     async def mark_stopped(self, id: str) -> None:
         """Record that a person stopped a run, unless it has ended, failed or been resumed."""
         await self.store.threads.mark_stopped(id, at=now())
@@ -376,35 +144,6 @@ class RunService:
                     yield parse_event({**about, **event, **of_turn})
         yield await self._answer(thread)
 
-    def graph(self, thread: Thread) -> Compiled:
-        """Return the compiled graph of a thread's method with this store's checkpointer."""
-        return compile_method(runnable(thread.method).name, self.store.saver)
-
-    def config(self, thread: Thread, checkpoint: str | None = None) -> RunnableConfig:
-        """Return LangGraph's config of a thread, or of one of its checkpoints."""
-        place = {"thread_id": thread.id, "checkpoint_ns": ""} | ({"checkpoint_id": checkpoint} if checkpoint else {})
-        return {"configurable": place, "recursion_limit": RECURSION_LIMIT}
-
-    async def state(self, thread: Thread, checkpoint: str | None = None) -> StateSnapshot:
-        """Return the state of a thread's latest checkpoint, or of another one.
-
-        Raises:
-            UnknownName: the checkpoint does not exist.
-            StoreTooNew: a newer release wrote it.
-        """
-        graph = self.graph(thread)
-        state = await graph.aget_state(self.config(thread, checkpoint))
-        if checkpoint and state.created_at is None:  # LangGraph returns an empty state for an unknown checkpoint
-            latest = graph.aget_state_history(self.config(thread), limit=MAX_SIMILAR)
-            known = [checkpoint_id_of(each) async for each in latest]
-            raise unknown_checkpoint(checkpoint, known)
-        return accept_state(state)
-
-    async def history(self, thread: Thread) -> list[StateSnapshot]:
-        """Return the states of all checkpoints of a thread and of all its branches, the newest first."""
-        states = self.graph(thread).aget_state_history(self.config(thread))
-        return [accept_state(state) async for state in states]
-
     async def _context(self, thread: Thread, token_stream: TokenStream | None) -> Context:
         if self.services is None:
             raise RunError("This store was opened for reading: open it with services to run something.")
@@ -424,56 +163,9 @@ class RunService:
             token_stream=token_stream,
         )
 
-    async def answer(self, id: str) -> Answer:
-        """Return the answer of a finished thread, or of a chat's latest turn; raise RunError while it has none."""
-        return await self._answer(await self.store.threads.get(id))
-
-    async def _answer(self, thread: Thread) -> Answer:
-        kind, id, state = runnable(thread.method), thread.id, await self.state(thread)
-        asks, verdict = pending_interrupt(state), state.values.get("verdict")
-        if asks:
-            text = describe_request(asks) if "action_requests" in asks else str(asks["question"])
-            verdict = Verdict(status="waiting", text=text, citations=[])
-        if not verdict or (thread.method == CHAT.name and is_unfinished(thread, state)):
-            raise RunError(f"Run {id} is {thread.state} and has no answer yet: `sleuth resume {id}` resumes it.")
-        return Answer(
-            thread=id,
-            checkpoint=checkpoint_id_of(state),
-            method=thread.method,
-            question=state.values["question"],
-            status=verdict["status"],
-            text=verdict["text"],
-            citations=verdict["citations"],
-            notes=public_notes(state.values["notes"]),
-            cost=total_cost(state.values["calls"]),
-            seconds=seconds_at(state),
-            warnings=[*thread.options.pages.warnings, *state.values["warnings"]],
-            graph=kind.read_graph(state.values),
-            threshold=state.values.get("threshold"),
-            support=verdict.get("support"),
-            hops=public_subruns(state.values),
-            table=kind.read_table(state.values),
-            ask_all=verdict.get("ask_all"),
-            asks=asks,
-            turn=thread.options.turn.id if thread.method == CHAT.name and thread.options.turn else None,
-        )
-
-
-def accept_state(state: StateSnapshot) -> StateSnapshot:
-    """Return the state. Raise StoreTooNew if a newer release wrote it. New checkpoints get later ids than this one."""
-    advance_clock(checkpoint_id_of(state))
-    found = int((state.values or {}).get("schema_version", 1))  # the first layout has no field for it
-    if found > SCHEMA_VERSION:
-        raise StoreTooNew(
-            f"This checkpoint was written by a newer release (state version {found}, this release reads up to "
-            f"{SCHEMA_VERSION}): upgrade sleuth to resume it."
-        )
-    return state
-
-
-def unknown_checkpoint(id: str, known: list[str]) -> UnknownName:
-    """Return the error for a checkpoint that a thread does not have."""
-    return UnknownName("checkpoint", id, known, "`sleuth runs history` shows them, by id, step and node.")
+    async def _pages_of(self, thread: Thread) -> tuple[PageText, ...]:
+        """Return the pages of a thread as they were when it was started."""
+        return tuple(map(PageText.from_json, await self.store.archive.load(thread.options.pages.texts)))
 
 
 def _describe(error: Exception, id: str) -> str:
@@ -482,3 +174,32 @@ def _describe(error: Exception, id: str) -> str:
         return str(error)
     what = "The database failed" if is_database_error(error) else "A step failed, which is a bug"
     return f"{what}: {type(error).__name__}: {error}. `sleuth resume {id}` tries again."
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreSubruns:
+    """Sub-runs as runs of the same store: listed, locked, resumed and shown like any other."""
+
+    runs: RunService
+    outer: Thread
+
+    async def __call__(self, request: SubrunRequest) -> SubrunResult:
+        """Start or resume a sub-run with the budget of the request."""
+        id = subrun_thread(request)
+        if not await self.runs.store.threads.exists(id):
+            origin = Origin(parent=request.parent, checkpoint=request.checkpoint, subrun=request.number)
+            await self.runs.start_like(
+                self.outer, request.question, request.method, values=request.values, thread=id, origin=origin
+            )
+        settings = configure(runnable(request.method), request.values, self.outer.options.profile)
+        async with self.runs.store.locks.hold(id):
+            thread = await self.runs.store.threads.get(id)  # raises if it was removed meanwhile
+            graph, config = self.runs.graph(thread), self.runs.config(thread)
+            await begin_subrun(graph, config, request, settings)
+        async with aclosing(
+            self.runs.run(id, budget=request.budget, wants_tokens=request.wants_tokens, control=request.control)
+        ) as events:
+            async for event in events:
+                if not isinstance(event, Answer):
+                    request.on_step(asdict(event))
+        return end_subrun(id, (await graph.aget_state(config)).values)

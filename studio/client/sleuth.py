@@ -125,6 +125,7 @@ class Sleuth:
         Raises:
             SleuthError: see `sleuth.tools.errors`; a run that was started can be resumed.
         """
+        self.opener.check()
         callbacks, pages = options.pop("callbacks", None), options.pop("pages", ())
         request = RunRequest(question=question, **options)
         request = request.model_copy(update={"pages": await read_pages(pages)})

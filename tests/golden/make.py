@@ -17,10 +17,11 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from hashing_embedder import HashingEmbedder
 from scripted_model import ScriptedModel
 
+from sleuth.graphs.core.context import Services
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.request import RunRequest
-from sleuth.graphs.runs.service import RunService, Services
+from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.settings import Settings

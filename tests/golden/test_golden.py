@@ -9,10 +9,11 @@ from make import AFTER, FOLDER, QUESTION, TEXTS, THREAD, Shelf, corpus, unpack
 from scripted_model import ScriptedModel
 
 from sleuth.graphs.core.answer import Answer
+from sleuth.graphs.core.context import Services
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.history import export_run, list_checkpoints
-from sleuth.graphs.runs.service import RunService, Services
+from sleuth.graphs.runs.service import RunService
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.settings import Settings

@@ -7,9 +7,10 @@ from make import QUESTION, YARD, Shelf, unpack
 from scenes import Replying, finish, sure
 
 from sleuth.agents.model import Request
+from sleuth.graphs.core.context import Services
 from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.runs.history import fork_run, list_checkpoints, replay_steps
-from sleuth.graphs.runs.service import RunService, Services
+from sleuth.graphs.runs.service import RunService
 from sleuth.tools.settings import Settings
 
 FIRST, SECOND = "Which yard built the Lady Morrable?", f"In which year was {YARD} founded?"

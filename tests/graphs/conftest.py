@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from scenes import Chain, Replying, RunsFor, Shelf, example, finish
 
+from sleuth.graphs.core.context import Services
 from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.runs.request import RunRequest
-from sleuth.graphs.runs.service import RunService, Services
+from sleuth.graphs.runs.service import RunService
 from sleuth.tools.settings import Settings
 
 

@@ -12,14 +12,14 @@ from scripted_model import ScriptedModel
 from sleuth.agents.roles.reading import READ
 from sleuth.graphs.baselines.plain_rag import Settings
 from sleuth.graphs.core.answer import Citation, Note, Threshold
-from sleuth.graphs.core.context import CheckedSettings
+from sleuth.graphs.core.context import CheckedSettings, Services
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.evidence.check import assess, cited_passages, open_questions, refuse, support_of_run
 from sleuth.graphs.evidence.citations import cite_sentence
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.request import RunRequest
-from sleuth.graphs.runs.service import RunService, Services
+from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker.checker import SupportFit
 

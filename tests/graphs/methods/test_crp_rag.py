@@ -11,11 +11,11 @@ from scenes import Replying, Shelf, crp, example, finish, passage, sure
 
 from sleuth.agents.model import Request
 from sleuth.graphs.core.answer import Threshold
-from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.context import Budget, Services
 from sleuth.graphs.methods.crp_rag.graph import Settings
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.runs.request import RunRequest
-from sleuth.graphs.runs.service import RunService, Services
+from sleuth.graphs.runs.service import RunService
 
 GRAPH = Settings(shortcut=False)
 

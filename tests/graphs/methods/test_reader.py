@@ -9,11 +9,12 @@ from scenes import Case, Replying, Shelf, finish, passage
 from scripted_checker import ScriptedChecker
 
 from sleuth.graphs.core.answer import Note
+from sleuth.graphs.core.context import Services
 from sleuth.graphs.methods.reader import graph as reader
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.runs.history import fork_run, list_checkpoints
 from sleuth.graphs.runs.request import RunRequest
-from sleuth.graphs.runs.service import RunService, Services
+from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import StoreError, UsageError
 from sleuth.tools.evidence_checker.checker import SupportFit
 from sleuth.tools.search.retriever import Query

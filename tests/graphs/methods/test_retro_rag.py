@@ -10,11 +10,12 @@ from scripted_model import reply
 
 from sleuth.agents.model import Request
 from sleuth.graphs.core.answer import Note, Threshold
+from sleuth.graphs.core.context import Services
 from sleuth.graphs.methods.retro_rag.graph import Settings
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.runs.history import fork_run, list_checkpoints
 from sleuth.graphs.runs.request import RunRequest
-from sleuth.graphs.runs.service import RunService, Services
+from sleuth.graphs.runs.service import RunService
 from sleuth.tools.types import Passage
 
 

@@ -215,19 +215,19 @@ async def test_new_run_with_a_used_name_is_refused(store: Store) -> None:
     with pytest.raises(RunError, match="Thread monday was used already"):
         await store.threads.add(thread("monday"))
     with pytest.raises(RunError, match="Thread monday was used already"):
-        await store.threads.add(thread("monday"), is_created=True)
+        await store.threads.add(thread("monday"), replaces_empty=True)
 
 
 async def test_run_begins_in_a_created_thread_and_keeps_what_the_client_stored(store: Store) -> None:
     created = replace(thread("monday"), question="", client_metadata={"a": 1}, created_at="2026-01-01", state="done")
     await store.threads.add(created)
     await store.threads.merge_metadata("monday", {"b": 2})
-    await store.threads.add(replace(thread("monday", "2026-02-02"), created_at="2026-02-02"), is_created=True)
+    await store.threads.add(replace(thread("monday", "2026-02-02"), created_at="2026-02-02"), replaces_empty=True)
     found = await store.threads.get("monday")
     assert (found.question, found.state, found.updated_at) == ("?", "queued", "2026-02-02")
     assert (found.created_at, found.client_metadata) == ("2026-01-01", {"a": 1, "b": 2})
     with pytest.raises(RunError, match="used already"):
-        await store.threads.add(thread("monday"), is_created=True)
+        await store.threads.add(thread("monday"), replaces_empty=True)
 
 
 async def test_unknown_thread_is_compared_with_few_ids(store: Store) -> None:

@@ -9,11 +9,11 @@ from scripted_checker import ScriptedChecker
 
 from sleuth.agents.model import Request
 from sleuth.graphs.core.answer import Answer
-from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.context import Budget, Services
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.runs.history import fork_run
 from sleuth.graphs.runs.request import RunRequest
-from sleuth.graphs.runs.service import RunService, Services
+from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import ModelUnavailable, RunError
 from sleuth.tools.evidence_checker import Evidence
 from sleuth.tools.evidence_checker.checker import Support

@@ -7,7 +7,6 @@ import pytest
 from chat_model import BACK, ChatModel
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
-from langgraph.types import Command
 from pydantic_core import to_json
 from scenes import Chain, RunsFor, down_once, finish
 

@@ -10,11 +10,12 @@ from scenes import Chain, Replying, Shelf, example, finish, sure
 
 from sleuth.agents.model import Request
 from sleuth.graphs.core.answer import Note
+from sleuth.graphs.core.context import Services
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.history import fork_run, list_checkpoints
 from sleuth.graphs.runs.request import RunRequest
-from sleuth.graphs.runs.service import RunService, Services
+from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import RunError
 from sleuth.tools.text.normalization import comparison_key
 

@@ -10,6 +10,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.pregel import Pregel
 from scenes import Chain, Replying, RunsFor, example, finish
 
+from sleuth.graphs.runs.execution import checkpoint_id_of
 from sleuth.graphs.runs.history import (
     export_run,
     find_checkpoint,
@@ -19,7 +20,7 @@ from sleuth.graphs.runs.history import (
     replay_steps,
 )
 from sleuth.graphs.runs.request import RunRequest
-from sleuth.graphs.runs.service import RunService, checkpoint_id_of
+from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import RunError, ThreadBusy, UnknownName, UsageError
 from sleuth.tools.settings import Settings
 from sleuth.tools.types import content_hash

@@ -8,10 +8,11 @@ from all_roles_model import AT_ONCE, AllRolesModel, finds
 from hashing_embedder import HashingEmbedder
 from scenes import Chain, Replying, example, finish
 
+from sleuth.graphs.core.context import Services
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.request import RunRequest
-from sleuth.graphs.runs.service import RunService, Services
+from sleuth.graphs.runs.service import RunService
 
 MARK = "OBEY"
 ORDER = (

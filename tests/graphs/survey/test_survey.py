@@ -10,10 +10,10 @@ from scenes import Case, FailingLate, Json, Replying, Shelf, down_once, finish, 
 
 from sleuth.agents.model import Request
 from sleuth.graphs.core.answer import Answer
-from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.context import Budget, Services
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.runs.request import RunRequest
-from sleuth.graphs.runs.service import RunService, Services
+from sleuth.graphs.runs.service import RunService
 from sleuth.graphs.survey.cells import Cell, Column, Row, figures_of, read_value
 from sleuth.graphs.survey.graph import METHOD, Settings, read_table
 from sleuth.tools.errors import ModelUnavailable, UsageError
@@ -191,7 +191,9 @@ async def test_resumed_survey_repeats_no_call_and_has_the_same_table(store: Stor
     ids = [request.call_id for request in model.requests]
     assert len(ids) == len(set(ids)) == 2 * len(CONTRACTS) + 1
     undisturbed = service(store, Replying(read_contract), list(CONTRACTS))
-    other = await finish(undisturbed, await undisturbed.start(question, "survey", values=values))
+    other = await finish(
+        undisturbed, await undisturbed.start(RunRequest(question=question, method="survey", values=values))
+    )
     assert (answer.text, answer.table) == (other.text, other.table)
 
 

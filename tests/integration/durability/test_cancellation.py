@@ -23,10 +23,11 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from sleuth.agents.llm.client import LLMClient
+from sleuth.graphs.core.context import Services
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.request import RunRequest
-from sleuth.graphs.runs.service import RunService, Services
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.studio.server.app import create_app
 from sleuth.tools.collection.collection import Collection

@@ -22,9 +22,10 @@ from hashing_embedder import HashingEmbedder
 from scripted_backend import Scripted, proxying
 from starlette.responses import JSONResponse, Response
 
+from sleuth.graphs.core.context import Services
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.request import RunRequest
-from sleuth.graphs.runs.service import RunService, Services
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.settings import Settings
 

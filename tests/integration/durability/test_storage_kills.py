@@ -25,10 +25,11 @@ from postgres_fixture import database
 from sqlalchemy import text as sql
 from storage_operations import Done, Operation, being, execute, release_of
 
+from sleuth.graphs.core.context import Services
 from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.persistence.tables import CHECKPOINT_TABLES
 from sleuth.graphs.runs.history import export_run, list_checkpoints
-from sleuth.graphs.runs.service import RunService, Services
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.collection.index_set import ALL, IndexSet
 from sleuth.tools.settings import Settings

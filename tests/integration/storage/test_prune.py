@@ -15,10 +15,11 @@ from stored_runs import assert_has_texts, finished, interrupt, open_runs, own_se
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.persistence.tables import CHECKPOINT_TABLES
 from sleuth.graphs.persistence.threads import ThreadState
+from sleuth.graphs.runs.execution import checkpoint_id_of
 from sleuth.graphs.runs.history import fork_run, list_checkpoints
 from sleuth.graphs.runs.pruning import PruneReport, prune
 from sleuth.graphs.runs.request import RunRequest
-from sleuth.graphs.runs.service import RunService, checkpoint_id_of
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import UnknownName
 

@@ -18,11 +18,12 @@ from scripted_model import Replying
 from stored_runs import finished, interrupt, open_runs, own_settings, services
 
 from sleuth.graphs.core.answer import Answer
+from sleuth.graphs.core.context import Services
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.persistence.tables import LONGEST_NAME
 from sleuth.graphs.runs.history import export_run, list_checkpoints
 from sleuth.graphs.runs.request import RunRequest
-from sleuth.graphs.runs.service import RunService, Services
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import RunError, ThreadBusy, UnknownName
 from sleuth.tools.settings import Settings

@@ -15,9 +15,10 @@ from langgraph.types import Command
 
 import sleuth
 from sleuth.agents.llm.client import LLMClient
+from sleuth.graphs.core.context import Services
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.request import RunRequest
-from sleuth.graphs.runs.service import RunService, Services
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import Sleuth, last_answer
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.settings import Settings

@@ -18,11 +18,12 @@ from hashing_embedder import HashingEmbedder
 from preloaded import child
 from sqlalchemy import URL, inspect, select
 
+from sleuth.graphs.core.context import Services
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import open_store, runs_url
 from sleuth.graphs.runs.pruning import prune
 from sleuth.graphs.runs.request import RunRequest
-from sleuth.graphs.runs.service import RunService, Services
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import SleuthError

@@ -9,10 +9,11 @@ from pathlib import Path
 from four_hops import QUESTION, InProcess, Shelf
 
 from sleuth.graphs.core.answer import Answer
+from sleuth.graphs.core.context import Services
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.history import export_run, find_hashes
 from sleuth.graphs.runs.request import RunRequest
-from sleuth.graphs.runs.service import RunService, Services
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.settings import Settings
 
