@@ -58,7 +58,7 @@ Where = Annotated[
     str,
     Field(max_length=MAX_CHARS, description=f"search only the documents that match this filter; example: {EXAMPLE}"),
 ]
-
+Label = Annotated[str, Field(max_length=200, description="what lists of runs show instead of the question")]
 
 Events = AsyncGenerator[Event]
 
@@ -156,10 +156,13 @@ class Tools:
         max_calls: Calls = None,
         max_tokens: Tokens = None,
         max_seconds: Seconds = None,
+        label: Label = "",
     ) -> AnswerResult:
         """Answer a question from the documents, in several steps if necessary, with checked citations."""
         budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
-        request = RunRequest(question=question, method=method, values=settings or {}, budget=budget, where=where)
+        request = RunRequest(
+            question=question, method=method, values=settings or {}, budget=budget, where=where, label=label
+        )
         return await _answer_of(self._of(context).ask(request), context)
 
     async def survey(  # noqa: PLR0917 - called with keyword arguments, as in the tool's schema

@@ -14,9 +14,9 @@ DEFAULT_METHOD = "auto"
 
 
 class RunParameters(BaseModel):
-    """Settings of the method by name, budget, filter of the documents, model, and a label to find the run by.
+    """Settings of the method by name, budget, filter of the documents, and the model instead of the default one.
 
-    `model` is used instead of the default model.
+    `label` is what lists of runs show instead of the question.
     """
 
     model_config = ConfigDict(frozen=True, defer_build=True)
@@ -26,6 +26,7 @@ class RunParameters(BaseModel):
     budget: Budget = Budget()
     where: str = ""
     model: str = ""
+    label: str = ""
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters without what a subclass adds to them."""
@@ -49,6 +50,8 @@ class RunOptions(TypedDict, total=False):
     """Search the collection as well as the pages."""
     where: str
     """A filter of the documents that are searched, such as "tag=contract date>=2025-01-01"."""
+    label: str
+    """What lists of runs show instead of the question."""
     callbacks: Callbacks
     """LangChain callback handlers that receive the nodes, model calls and searches of the run, in addition to those of
     the LangChain run around it."""

@@ -195,9 +195,9 @@ class Thread:
 
     @property
     def title(self) -> str:
-        """Return the title that a person has given to the run; empty if nobody has."""
+        """Return the title that a person has given to the run, or else its label; empty if it has neither."""
         title = self.client_metadata.get("title")
-        return title if isinstance(title, str) else ""
+        return title if title and isinstance(title, str) else self.options.label
 
     @property
     def status(self) -> ThreadStatus:

@@ -197,6 +197,7 @@ async def begin_subrun(
 
 
 def end_subrun(thread: str, values: Mapping[str, Any]) -> SubrunResult:
+    """Return what the outer run keeps of a sub-run, from the values of its last state."""
     kept = ("verdict", "notes", "calls", "warnings")
     found = sorted(find_hashes({name: value for name, value in values.items() if name != "calls"}))
     return SubrunResult(thread=thread, found=found, **{name: values[name] for name in kept})

@@ -50,6 +50,7 @@ async def ask(
         bool, typer.Option("--with-collection", help="Search the collection as well as the pages.")
     ] = False,
     where: options.Where = "",
+    label: Annotated[str, typer.Option(help="What lists of runs show instead of the question.")] = "",
     wait: options.Wait = None,
     max_calls: options.Calls = None,
     max_tokens: options.Tokens = None,
@@ -78,6 +79,7 @@ async def ask(
         budget=budget,
         thread=thread,
         where=where,
+        label=label,
         with_collection=with_collection,
     )
     request = request.model_copy(update={"pages": await read_pages(await get_pages(page or []))})

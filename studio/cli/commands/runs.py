@@ -65,7 +65,7 @@ async def list_(
     for thread in _with_subruns(threads):
         method = f"  sub-run {thread.subrun}: {thread.method}" if thread.subrun else thread.method
         method += f" (+{counts[thread.id]})" if thread.id in counts else ""
-        question = Text(f"part of {thread.part_of}" if thread.subrun else thread.question[:200])
+        question = Text(f"part of {thread.part_of}" if thread.subrun else (thread.title or thread.question)[:200])
         outcome = outcome_in_words(thread.outcome, weak=thread.weak)
         table.add_row(thread.id, method, outcome, thread.updated_at[:19], question)
     nothing = "No runs yet. Start one with: sleuth ask QUESTION"

@@ -51,6 +51,7 @@ class RunForm(Form):
     model: str = Field(
         default="", max_length=200, description="a model that the model server offers; default: that of the server"
     )
+    label: str = Field(default="", max_length=200, description="what lists of runs show instead of the question")
     thread: str | None = Field(
         default=None,
         pattern=NAME,

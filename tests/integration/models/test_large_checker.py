@@ -12,7 +12,7 @@ from sleuth.tools.evidence_checker.inputs import Evidence
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 STORED = json.loads(Path(__file__).with_name("large_checker_readings.json").read_text(encoding="utf-8"))
-"""For each question of the examples with answers in Markdown files: the answer, and the probability that it is right."""
+"""The answer to each question whose documents are Markdown files, and the probability that it is right."""
 CLOSE = 0.02
 
 
