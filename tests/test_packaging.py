@@ -25,7 +25,7 @@ FOLDERS = ("prompts", "tools", "agents", "graphs", "studio", "training")
 
 EXTRAS = {
     "agents/graph_encoder.py": ("graph", "torch"),
-    "graphs": ("postgres",),
+    "graphs": ("postgres", "sync"),
     "studio/cli/commands/serve.py": ("serve",),
     "studio/langgraph_dev": ("studio", "serve"),
     "studio/evaluation": ("eval",),
@@ -35,12 +35,24 @@ EXTRAS = {
     "training": ("train", "torch"),
     "tools/collection/ray_cluster.py": ("ray",),
     "tools/documents/community_loaders.py": ("loaders",),
-    "tools/documents/formats/old_office_formats.py": ("loaders",),
+    "tools/documents/formats": ("office",),
     "tools/documents/formats/pdf_format.py": ("ocr",),
     "tools/search/vectors/embedder.py": ("torch",),
     "tools/tracing/exporter.py": ("otel",),
 }
 """The extras whose packages a file or folder may import; all others import only what is always installed."""
+
+COMES_WITH = {
+    "aiosqlite": "langgraph-checkpoint-sqlite",
+    "anyio": "langsmith",
+    "httpx": "chromadb",
+    "opentelemetry-api": "chromadb",
+    "ormsgpack": "langgraph-checkpoint",
+    "pydantic-core": "pydantic",
+    "requests": "langsmith",
+    "typing-extensions": "pydantic",
+}
+"""Packages that are imported and not declared: another one that is declared always installs them."""
 
 
 def sources(folder: str, *suffixes: str) -> list[Path]:
@@ -98,7 +110,14 @@ def declared_for(path: str) -> set[str]:
     """Return the distributions that a file may import."""
     extras = [extra for prefix, those in EXTRAS.items() if path.startswith(prefix) for extra in those]
     lines = [*PROJECT["dependencies"], *(line for extra in extras for line in OPTIONAL[extra])]
-    return {canonicalize_name(Requirement(line).name) for line in lines}
+    names = {canonicalize_name(Requirement(line).name) for line in lines}
+    return names | {name for name, other in COMES_WITH.items() if other in names}
+
+
+@pytest.mark.parametrize("name", COMES_WITH)
+def test_package_that_is_not_declared_comes_with_another(name: str) -> None:
+    needed = [Requirement(line) for line in metadata.requires(COMES_WITH[name]) or []]
+    assert name in {canonicalize_name(each.name) for each in needed if each.marker is None}
 
 
 def imports_of(tree: ast.AST) -> Iterator[str]:

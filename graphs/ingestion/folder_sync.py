@@ -15,6 +15,7 @@ from sleuth.graphs.ingestion.pipeline import IngestProgress, IngestReport, OnPro
 from sleuth.tools.collection import Collection
 from sleuth.tools.collection.folder_diff import FolderDiff
 from sleuth.tools.errors import StoreBusy
+from sleuth.tools.optional_imports import extra
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.locks import hold
 
@@ -145,8 +146,8 @@ async def follow_folder(
         stop: Ends it when set, after the present difference was applied. Set it instead of cancelling: `awatch` can
             lose a cancellation.
     """
-    from watchfiles import awatch
-
+    with extra("sync", "Watching a folder"):
+        from watchfiles import awatch
     waiting = frozenset({folder})  # what has changed before the first event is compared as well
     timeout = round(1000 * RETRY_SECONDS)
     async for changes in awatch(

@@ -25,6 +25,7 @@ from sleuth.studio.evaluation.runs import process
 from sleuth.studio.evaluation.scoring import contained
 from sleuth.studio.simulation.wording import ask_relation, fill_references, split_relation
 from sleuth.tools.errors import UsageError
+from sleuth.tools.optional_imports import extra
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.locks import hold
 
@@ -100,8 +101,8 @@ def fit(measured: Sequence[MeasuredAnswer], *, seed: int = 0) -> Fit:
     Raises:
         UsageError: all answers are right, or all are wrong; or none has a perplexity.
     """
-    from sklearn.metrics import roc_auc_score, roc_curve
-
+    with extra("eval", "A calibration"):
+        from sklearn.metrics import roc_auc_score, roc_curve
     known = [(each.right, each.perplexity) for each in measured if each.perplexity is not None]
     if not known:
         raise UsageError(

@@ -17,7 +17,7 @@ from zipfile import ZipFile
 
 from sleuth.tools.documents.formats.archives import open_zip
 from sleuth.tools.documents.formats.calendar_formats import read_calendar
-from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as
+from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as, office_extra
 from sleuth.tools.documents.formats.html_format import (
     HIDDEN,
     MIN_KEPT_SHARE,
@@ -236,8 +236,8 @@ def _text(part: MIMEPart) -> str:
 @damage_as("is not an Outlook mail, or is damaged. Save it as .eml.")
 def read_msg(data: bytes, read_attachment: ReadAttachment = _leave_out) -> Content:
     """Return the headers and the text of an Outlook mail and of its attachments."""
-    from oxmsg import Message
-
+    with office_extra(".msg", ".eml"):
+        from oxmsg import Message
     mail: Any = Message.load(BytesIO(data))
     to = "; ".join(f"{each.name} <{each.email_address}>" for each in mail.recipients)
     date = mail.sent_date.isoformat(" ", "minutes") if mail.sent_date else ""

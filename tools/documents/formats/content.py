@@ -11,7 +11,8 @@ from email.utils import parsedate_to_datetime
 from itertools import accumulate, pairwise
 from operator import itemgetter
 
-from sleuth.tools.errors import DocumentError, SleuthError
+from sleuth.tools.errors import DocumentError, MissingExtra, SleuthError
+from sleuth.tools.optional_imports import extra
 from sleuth.tools.storage.filters import RESERVED
 from sleuth.tools.text.normalization import normalize, single_line, title_from
 from sleuth.tools.types import Hit
@@ -65,6 +66,20 @@ def damage_as(message: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise DocumentError(message) from error
+
+
+@contextmanager
+def office_extra(suffixes: str, other: str) -> Iterator[None]:
+    """Wrap the import of a package that comes with the extra `office`, without which files with a suffix are not read.
+
+    Raises:
+        DocumentError: the package is not installed; the message also names the `other` suffix to save the file with.
+    """
+    try:
+        with extra("office", f"Reading {suffixes} files"):
+            yield
+    except MissingExtra as error:
+        raise DocumentError(f"cannot be read. {error} Or save the file as {other}.") from error
 
 
 Marks = tuple[tuple[int, Place], ...]

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from sleuth.tools.documents.formats.book_formats import read_eml
-from sleuth.tools.documents.formats.content import Content, Section, damage_as
+from sleuth.tools.documents.formats.content import Content, Section, damage_as, office_extra
 from sleuth.tools.documents.formats.data_formats import read_xml
 from sleuth.tools.documents.formats.excel_format import read_xlsx, sheet_sections
 from sleuth.tools.documents.formats.html_format import read_html
@@ -20,8 +20,7 @@ from sleuth.tools.documents.formats.plain_formats import read_plain, read_table
 from sleuth.tools.documents.formats.powerpoint_format import read_pptx
 from sleuth.tools.documents.formats.tables import Numbered
 from sleuth.tools.documents.formats.word_format import OLE, PROTECTED, read_docx, read_rtf
-from sleuth.tools.errors import DocumentError, MissingExtra
-from sleuth.tools.optional_imports import extra
+from sleuth.tools.errors import DocumentError
 
 CONVERSION_SECONDS = 300
 _HTML = re.compile(rb"\s*(?:<!doctype html|<html|<head|<meta|<style|<table|<div|<body)", re.IGNORECASE)
@@ -84,11 +83,8 @@ def read_xls(data: bytes) -> Content:
 
 @damage_as("is not an Excel file, or is damaged. Save it again as .xlsx.")
 def _read_workbook(data: bytes) -> Content:
-    try:
-        with extra("loaders", "Reading .xls and .xlsb files"):
-            from python_calamine import CalamineWorkbook, PasswordError, SheetTypeEnum, SheetVisibleEnum
-    except MissingExtra as error:
-        raise DocumentError(f"cannot be read. {error} Or save the file as .xlsx.") from error
+    with office_extra(".xls and .xlsb", ".xlsx"):
+        from python_calamine import CalamineWorkbook, PasswordError, SheetTypeEnum, SheetVisibleEnum
     try:
         book = CalamineWorkbook.from_filelike(BytesIO(data))
     except PasswordError as error:

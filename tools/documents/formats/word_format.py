@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.documents.formats.archives import open_zip
-from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as
+from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as, office_extra
 from sleuth.tools.documents.formats.drawing_ml import objects
 from sleuth.tools.documents.formats.equations import equation
 from sleuth.tools.documents.formats.marks import Run, box, remark, written
@@ -73,8 +73,8 @@ def read_docx(data: bytes) -> Content:
 @damage_as("is a damaged Rich Text file. Save it again as .rtf.")
 def read_rtf(data: bytes) -> Content:
     """Return the text of a Rich Text file; footnotes are counted, not read."""
-    from striprtf.striprtf import rtf_to_text
-
+    with office_extra(".rtf", ".docx"):
+        from striprtf.striprtf import rtf_to_text
     if not data.lstrip().startswith(b"{\\rtf"):
         raise DocumentError("is not a Rich Text file. Save it again as .rtf.")
     source = decode(data)
