@@ -3,11 +3,13 @@
 The steps of a run and their findings are sent as progress. A `SleuthError` becomes a tool error with its message.
 """
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, aclosing
-from dataclasses import dataclass
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Literal, Protocol
+from uuid import uuid4
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
@@ -22,11 +24,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sleuth.graphs.core.answer import Answer, Citation, Cost, Note, Status
+from sleuth.graphs.core.answer import Answer, Citation, Cost, Note, Status, public_notes, total_cost
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.core.events import Event, Step
+from sleuth.graphs.core.events import Step
+from sleuth.graphs.persistence.run_filter import RunFilter
+from sleuth.graphs.persistence.store import open_store
+from sleuth.graphs.persistence.threads import NAME, Outcome, Thread, already_used
 from sleuth.graphs.registry import METHODS, REPORT, SURVEY, runnable
 from sleuth.graphs.runs.request import RunRequest
+from sleuth.graphs.runs.service import RunService
+from sleuth.studio.background_runs import BackgroundRuns, Events
 from sleuth.studio.client.opening import open_collection
 from sleuth.studio.client.sleuth import Sleuth, open_sleuth
 from sleuth.tools.collection import Collection
@@ -60,7 +67,12 @@ Where = Annotated[
 ]
 Label = Annotated[str, Field(max_length=200, description="what lists of runs show instead of the question")]
 
-Events = AsyncGenerator[Event]
+RunName = Annotated[
+    str | None, Field(pattern=NAME, description="a name for the run, by which it can be found if this call is cut off")
+]
+Wait = Annotated[
+    float | None, Field(gt=0, description="seconds after which the call returns with the status `running`")
+]
 
 
 class Backend(Protocol):
@@ -74,16 +86,36 @@ class Backend(Protocol):
         """Run a request; yield its steps, then its answer."""
         ...
 
-    def resume(self, thread: str, budget: Budget | None) -> Events:
-        """Resume a run of the owner; raise SleuthError."""
+    def resume(self, id: str, budget: Budget | None) -> Events:
+        """Resume or follow a run of the owner; raise SleuthError."""
+        ...
+
+    def runs(self) -> AbstractAsyncContextManager[RunService]:
+        """Open the owner's runs for reading."""
+        ...
+
+    def name_of(self, id: str) -> str:
+        """Return the name by which the owner knows a thread."""
+        ...
+
+    async def id_of(self, name: str) -> str:
+        """Return the id of the thread that the owner knows by a name; raise UnknownName."""
+        ...
+
+    async def new_id(self, name: str | None) -> str:
+        """Return the id of a new run, which may have a name."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocalBackend:
-    """Backend that opens the home for each call: between calls, the command line can ingest documents."""
+    """Backend that opens the home for each call: between calls, the command line can ingest documents.
+
+    A run goes on until this process ends, also if its client has given up.
+    """
 
     settings: Settings
+    background: BackgroundRuns = field(default_factory=BackgroundRuns)
 
     def collection(self) -> AbstractAsyncContextManager[Collection]:
         """Open the documents of the settings' owner."""
@@ -91,11 +123,32 @@ class LocalBackend:
 
     def ask(self, request: RunRequest) -> Events:
         """Run a request in the store of the settings."""
-        return self._events(lambda sleuth: sleuth.run(request))
+        assert request.thread
+        if self.background.is_running(request.thread):
+            raise already_used(request.thread)
+        return self.background.follow(request.thread, lambda: self._events(lambda sleuth: sleuth.run(request)))
 
-    def resume(self, thread: str, budget: Budget | None) -> Events:
-        """Resume a run in the store of the settings."""
-        return self._events(lambda sleuth: sleuth.runs.run(thread, budget=budget))
+    def resume(self, id: str, budget: Budget | None) -> Events:
+        """Resume a run in the store of the settings, or follow one that this process is running."""
+        return self.background.follow(id, lambda: self._events(lambda sleuth: sleuth.runs.run(id, budget=budget)))
+
+    @asynccontextmanager
+    async def runs(self) -> AsyncIterator[RunService]:
+        """Open the runs of the settings' owner."""
+        async with open_store(self.settings) as store:
+            yield RunService(store)
+
+    def name_of(self, id: str) -> str:
+        """Return the id."""
+        return id
+
+    async def id_of(self, name: str) -> str:
+        """Return the name."""
+        return name
+
+    async def new_id(self, name: str | None) -> str:
+        """Return the name, or a new id."""
+        return name or uuid4().hex[:12]
 
     async def _events(self, start: Callable[[Sleuth], Events]) -> Events:
         async with (
@@ -111,18 +164,33 @@ BackendOf = Callable[[str | None], Backend]
 
 
 class AnswerResult(BaseModel):
-    """The answer of a run; every citation is a quote from start:end of its document. A survey has a table."""
+    """The answer of a run; every citation is a quote from start:end of its document. A survey has a table.
+
+    With the status `running` it has no answer yet: `resume` with its thread waits for it.
+    """
 
     thread: str
     method: str
     question: str
-    status: Status
+    status: Status | Literal["running"]
     text: str
     citations: list[Citation]
     notes: list[Note]
     cost: Cost
     warnings: list[str]
     table: dict[str, Any] | None
+
+
+class RunRow(BaseModel):
+    """A run of the caller: its state, and the beginning of its answer, or its findings so far."""
+
+    thread: str
+    method: str
+    question: str
+    state: Outcome
+    changed_at: str
+    answer: str | None
+    findings: list[str]
 
 
 class DocumentResult(BaseModel):
@@ -157,13 +225,16 @@ class Tools:
         max_tokens: Tokens = None,
         max_seconds: Seconds = None,
         label: Label = "",
+        thread: RunName = None,
+        wait: Wait = None,
     ) -> AnswerResult:
         """Answer a question from the documents, in several steps if necessary, with checked citations."""
         budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
-        request = RunRequest(
-            question=question, method=method, values=settings or {}, budget=budget, where=where, label=label
-        )
-        return await _answer_of(self._of(context).ask(request), context)
+        about: dict[str, Any] = {"values": settings or {}, "budget": budget, "where": where, "label": label}
+        backend = self._of(context)
+        id = await backend.new_id(thread)
+        request = RunRequest(question=question, method=method, thread=id, **about)
+        return await _answer_of(backend, id, backend.ask(request), context, wait)
 
     async def survey(  # noqa: PLR0917 - called with keyword arguments, as in the tool's schema
         self,
@@ -178,10 +249,13 @@ class Tools:
         max_calls: Calls = None,
         max_tokens: Tokens = None,
         max_seconds: Seconds = None,
+        thread: RunName = None,
+        wait: Wait = None,
     ) -> AnswerResult:
         """Ask every document the same questions, and count the answers: for which, how many, how much in all."""
         values = {"columns": columns or [], "limit": limit}
-        return await self.ask(question, context, SURVEY.name, values, where, max_calls, max_tokens, max_seconds)
+        limits = {"max_calls": max_calls, "max_tokens": max_tokens, "max_seconds": max_seconds}
+        return await self.ask(question, context, SURVEY.name, values, where, thread=thread, wait=wait, **limits)
 
     async def report(  # noqa: PLR0917 - called with keyword arguments, as in the tool's schema
         self,
@@ -195,22 +269,45 @@ class Tools:
         max_calls: Calls = None,
         max_tokens: Tokens = None,
         max_seconds: Seconds = None,
+        thread: RunName = None,
+        wait: Wait = None,
     ) -> AnswerResult:
         """Write a report of several sections, in which every sentence has its sources."""
         values = {"sections": sections or []}
-        return await self.ask(question, context, REPORT.name, values, where, max_calls, max_tokens, max_seconds)
+        limits = {"max_calls": max_calls, "max_tokens": max_tokens, "max_seconds": max_seconds}
+        return await self.ask(question, context, REPORT.name, values, where, thread=thread, wait=wait, **limits)
 
-    async def resume(
+    async def resume(  # noqa: PLR0917 - called with keyword arguments, as in the tool's schema
         self,
         thread: Annotated[str, Field(description="the `thread` of an interrupted or failed run")],
         context: Context[Any, Any],
         max_calls: Calls = None,
         max_tokens: Tokens = None,
         max_seconds: Seconds = None,
+        wait: Wait = None,
     ) -> AnswerResult:
-        """Resume a run from its last checkpoint; return the stored answer of a finished one."""
+        """Resume a run from its last checkpoint, or wait for a running one; return the answer of a finished one."""
         budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
-        return await _answer_of(self._of(context).resume(thread, None if budget == Budget() else budget), context)
+        backend = self._of(context)
+        id = await backend.id_of(thread)
+        events = backend.resume(id, None if budget == Budget() else budget)
+        return await _answer_of(backend, id, events, context, wait)
+
+    async def runs(
+        self,
+        context: Context[Any, Any],
+        find: Annotated[
+            str, Field(max_length=200, description="only runs whose question or answer has this text")
+        ] = "",
+        limit: Annotated[int, Field(ge=1, le=100, description="maximum number of runs")] = 20,
+    ) -> list[RunRow]:
+        """List runs, the latest first, also those whose call was cut off: `resume` continues one by its thread."""
+        backend = self._of(context)
+        async with backend.runs() as runs:
+            threads = await runs.store.threads.list_newest(
+                RunFilter(find=find, with_subruns=False, with_empty=False), limit
+            )
+            return [await _row(runs, each, backend.name_of(each.id)) for each in threads]
 
     async def search(
         self,
@@ -268,21 +365,66 @@ class Tools:
         return self._backend_of(request.scope["state"]["owner"] if request else None)
 
 
-async def _answer_of(events: Events, context: Context[Any, Any]) -> AnswerResult:
-    """Report the steps of a run as progress and return its answer; an error names the thread to resume."""
-    number, thread = 0, ""
+async def _answer_of(
+    backend: Backend, id: str, events: Events, context: Context[Any, Any], wait: float | None
+) -> AnswerResult:
+    """Report the steps of a run as progress, each with its thread, and return its answer.
+
+    Raises:
+        ToolError: the run failed; the message names its thread.
+    """
+    number, name = 0, backend.name_of(id)
+    await context.report_progress(number, None, f"thread {name}: starting")
     try:
-        async with aclosing(events) as stream:
+        async with aclosing(events) as stream, asyncio.timeout(wait):
             async for event in stream:
                 if isinstance(event, Answer):
-                    return AnswerResult.model_validate(event, from_attributes=True)
+                    return AnswerResult.model_validate(replace(event, thread=name), from_attributes=True)
                 if isinstance(event, Step):
-                    number, thread = number + 1, thread or event.part_of or event.thread
-                    await context.report_progress(number, None, _describe(event))
+                    number += 1
+                    await context.report_progress(number, None, f"thread {name}: {_describe(event)}")
+    except TimeoutError:
+        return await _unfinished(backend, id)
     except SleuthError as error:
-        resumable = f" To continue, call `resume` with its thread, {thread}." if thread else ""
+        resumable = f" To continue, call `resume` with its thread, {name}." if number else ""
         raise ToolError(f"{error}{resumable}") from error
     raise ToolError("The run ended without an answer.")
+
+
+async def _unfinished(backend: Backend, id: str) -> AnswerResult:
+    """Return what is known of a run that goes on."""
+    name = backend.name_of(id)
+    async with backend.runs() as runs:
+        thread = await runs.store.threads.find(id)
+        if thread is None:
+            raise ToolError(f"The run has not begun yet. To wait for it, call `resume` with its thread, {name}.")
+        state = (await runs.state(thread)).values
+    return AnswerResult(
+        thread=name,
+        method=thread.method,
+        question=thread.question,
+        status="running",
+        text=f"The run goes on. For its answer, call `resume` with its thread, {name}.",
+        citations=[],
+        notes=public_notes(state.get("notes", {})),
+        cost=total_cost(state.get("calls", {})),
+        warnings=state.get("warnings", []),
+        table=None,
+    )
+
+
+async def _row(runs: RunService, thread: Thread, name: str) -> RunRow:
+    """Return the row of a run; the findings of one without an answer are read from its state."""
+    notes = [] if thread.answer else public_notes((await runs.state(thread)).values.get("notes", {}))
+    return RunRow(
+        thread=name,
+        method=thread.method,
+        question=thread.question,
+        state=thread.outcome,
+        changed_at=thread.updated_at,
+        answer=thread.answer,
+        findings=[f"{note['question']}: {note['answer']}" for note in notes],
+    )
 
 
 def _describe(step: Step) -> str:
@@ -362,6 +504,7 @@ def mcp_server(backend_of: BackendOf) -> MCPServer:
     server.add_tool(tools.list_documents, annotations=reads)
     server.add_tool(tools.get_document, annotations=reads)
     server.add_tool(tools.resume, annotations=runs)
+    server.add_tool(tools.runs, annotations=reads)
     server.resource(DOCUMENTS, mime_type="text/plain", description="The text of a document.", security=ANY_ID)(
         tools.read_document
     )

@@ -4,11 +4,13 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from uuid import uuid4
 
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Step
 from sleuth.graphs.runs.request import RunRequest
-from sleuth.studio.mcp import Events
+from sleuth.graphs.runs.service import RunService
+from sleuth.studio.background_runs import Events
 from sleuth.studio.server.state import Access
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import RunError
@@ -26,6 +28,23 @@ class ServerBackend:
         async with self.access.server.home_lock.hold("shared"):
             yield await self.access.server.tenants.collection(self.access.owner)
 
+    @asynccontextmanager
+    async def runs(self) -> AsyncIterator[RunService]:
+        """Open the owner's runs."""
+        yield self.access.runs
+
+    def name_of(self, id: str) -> str:
+        """Return the name by which the owner knows a thread."""
+        return self.access.public_id(id)
+
+    async def id_of(self, name: str) -> str:
+        """Return the id of a thread of the owner."""
+        return (await self.access.thread(name)).id
+
+    async def new_id(self, name: str | None) -> str:
+        """Return the id of a new thread of the owner."""
+        return await self.access.id_for(name) if name else uuid4().hex[:12]
+
     async def ask(self, request: RunRequest) -> Events:
         """Start a background run and follow it to its end."""
         await self.access.require_ready(request.where)
@@ -33,13 +52,13 @@ class ServerBackend:
         async for event in _follow(self.access, thread, after=0):
             yield event
 
-    async def resume(self, thread: str, budget: Budget | None) -> Events:
-        """Resume a run of the owner in the background."""
+    async def resume(self, id: str, budget: Budget | None) -> Events:
+        """Resume a run of the owner in the background, or follow one that is running."""
         server, owner = self.access.server, self.access.owner
-        id = (await self.access.thread(thread)).id
         await server.quota.require(owner)
         last = await server.log.last(id)
-        await server.run_worker.start(owner, id, budget=budget)
+        if not await server.run_worker.is_running(id):
+            await server.run_worker.start(owner, id, budget=budget)
         async for event in _follow(self.access, id, after=last):
             yield event
 

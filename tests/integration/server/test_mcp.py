@@ -1,5 +1,6 @@
 """The tools as the SDK's own client gets them: from the command over stdio, and from the server over HTTP."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -17,6 +18,7 @@ from mcp.types import INVALID_PARAMS, CallToolResult
 from process import SLEUTH
 from scripted_backend import Scripted, proxying
 from serve_scene import ANNA, BEN, FILES, KEYS, LIGHT, QUESTION, READING, Oracle, opening, upload
+from starlette.responses import Response
 
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.registry import METHODS
@@ -45,7 +47,7 @@ async def refused(client: Client, tool: str, **arguments: Any) -> str:
 async def tour(client: Client) -> None:
     """Call every tool once with valid and once with invalid arguments."""
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-    assert list(tools) == ["ask", "survey", "report", "search", "list_documents", "get_document", "resume"]
+    assert list(tools) == ["ask", "survey", "report", "search", "list_documents", "get_document", "resume", "runs"]
     assert tools["ask"].input_schema["required"] == ["question"]
     assert tools["ask"].input_schema["properties"]["method"]["anyOf"][0]["enum"] == list(METHODS)
     assert all(tool.description and tool.output_schema for tool in tools.values())
@@ -61,10 +63,13 @@ async def tour(client: Client) -> None:
     answer = value(await client.call_tool("ask", PLAIN, progress_callback=progress))
     assert (answer["status"], answer["text"], answer["cost"]["calls"]) == ("answered", "Edric Gannow", 1)
     nodes = ("retrieve", "answer", "check_evidence")
-    steps = [f"plain-rag: {node} {state}" for node in nodes for state in ("started", "finished")]
-    assert [(number, str(message).split("\n")[0]) for number, message in told] == list(enumerate(steps, start=1))
+    steps = [
+        f"thread {answer['thread']}: plain-rag: {node} {state}" for node in nodes for state in ("started", "finished")
+    ]
+    assert told[0] == (0, f"thread {answer['thread']}: starting")
+    assert [(number, str(message).split("\n")[0]) for number, message in told[1:]] == list(enumerate(steps, start=1))
     assert "\n  " in str(told[-1][1])
-    assert "Edric Gannow" in str(told[3][1])
+    assert "Edric Gannow" in str(told[4][1])
 
     (cited,) = answer["citations"]
     part = {"id": cited["document"], "start": cited["start"], "length": cited["end"] - cited["start"]}
@@ -101,6 +106,32 @@ async def tour(client: Client) -> None:
     assert QUESTION in prompt.messages[0].content.text  # type: ignore[union-attr]
 
 
+async def outlive(client: Client, asked: Callable[[], int], release: Callable[[], None]) -> None:
+    """Cancel a call while the model works, find its run, and get its answer; `asked` counts the model's calls."""
+    told: list[str] = []
+
+    async def progress(_number: float, _total: float | None, message: str | None) -> None:
+        told.append(str(message))
+
+    given = {**PLAIN, "thread": "mine"}
+    with pytest.raises(MCPError, match="imed out"):
+        await client.call_tool("ask", given, read_timeout_seconds=2, progress_callback=progress)
+    assert told and all(message.startswith("thread mine: ") for message in told)
+    while not asked():
+        await asyncio.sleep(0.1)
+    (row,) = value(await client.call_tool("runs", {"find": "light"}))["result"]
+    assert (row["thread"], row["state"], row["answer"]) == ("mine", "running", None)
+    going_on = value(await client.call_tool("resume", {"thread": "mine", "wait": 1}))
+    assert (going_on["status"], going_on["thread"]) == ("running", "mine")
+    assert "call `resume` with its thread, mine" in going_on["text"]
+    release()
+    answer = value(await client.call_tool("resume", {"thread": "mine"}))
+    assert (answer["status"], answer["text"], asked()) == ("answered", "Edric Gannow", 1)
+    assert "used already" in await refused(client, "ask", **given)
+    (row,) = value(await client.call_tool("runs", {"limit": 1}))["result"]
+    assert (row["state"], row["answer"]) == ("answered", "Edric Gannow")
+
+
 @pytest.mark.nightly
 async def test_mcp_over_stdio(tmp_path: Path) -> None:
     for name, text in FILES.items():
@@ -112,6 +143,41 @@ async def test_mcp_over_stdio(tmp_path: Path) -> None:
         here = StdioServerParameters(command=SLEUTH[0], args=[*SLEUTH[1:], "mcp"], env={**os.environ, **settings})
         async with Client(here, read_timeout_seconds=120) as client:
             await tour(client)
+
+
+class Held(Scripted):
+    """A backend whose replies to prompts wait until it is released."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda _: READING)
+        self.free, self.asked = asyncio.Event(), 0
+
+    async def say(self, method: str, path: str, body: bytes) -> Response:
+        if b"Edric" in body:
+            self.asked += 1
+            await self.free.wait()
+        return await super().say(method, path, body)
+
+
+@pytest.mark.nightly
+async def test_run_outlives_its_call_over_stdio_and_its_process(tmp_path: Path) -> None:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    home, backend = tmp_path / "home", Held()
+    async with proxying(backend) as proxy:
+        settings = {"SLEUTH_HOME": str(home), "SLEUTH_MODEL_URL": proxy.url, "SLEUTH_EMBEDDER": "none"}
+        await ingest([tmp_path / name for name in FILES], settings=Settings(home=home, embedder="none"))
+        here = StdioServerParameters(command=SLEUTH[0], args=[*SLEUTH[1:], "mcp"], env={**os.environ, **settings})
+        async with Client(here, read_timeout_seconds=120) as client:
+            await outlive(client, lambda: backend.asked, backend.free.set)
+            backend.free.clear()
+            with pytest.raises(MCPError, match="imed out"):
+                await client.call_tool("ask", {**PLAIN, "thread": "left"}, read_timeout_seconds=1)
+            while backend.asked < 2:
+                await asyncio.sleep(0.1)
+        backend.free.set()
+        async with Client(here, read_timeout_seconds=120) as client:
+            assert value(await client.call_tool("resume", {"thread": "left"}))["text"] == "Edric Gannow"
 
 
 Connect = Callable[..., AbstractAsyncContextManager[Client]]
@@ -139,6 +205,15 @@ async def server(folder: Path, oracle: Oracle) -> AsyncIterator[Connect]:
 async def test_mcp_over_http(tmp_path: Path) -> None:
     async with server(tmp_path, Oracle()) as connect, connect(ANNA) as client:
         await tour(client)
+
+
+async def test_run_outlives_its_call_over_http(tmp_path: Path) -> None:
+    oracle = Oracle()
+    oracle.free.clear()
+    async with server(tmp_path, oracle) as connect, connect(ANNA) as client, connect(BEN) as other:
+        await outlive(client, lambda: len(oracle.requests), oracle.free.set)
+        assert value(await other.call_tool("runs", {}))["result"] == []
+        assert "There is no thread" in await refused(other, "resume", thread="mine")
 
 
 async def test_unusable_request_is_refused_with_its_reason(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
