@@ -1,4 +1,4 @@
-"""Runs of this process that go on when nobody follows them any more."""
+"""Runs of this process that continue when nobody follows them any more."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable

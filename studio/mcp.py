@@ -111,7 +111,7 @@ class Backend(Protocol):
 class LocalBackend:
     """Backend that opens the home for each call: between calls, the command line can ingest documents.
 
-    A run goes on until this process ends, also if its client has given up.
+    A run continues until this process ends, also if its client has given up.
     """
 
     settings: Settings
@@ -392,7 +392,7 @@ async def _answer_of(
 
 
 async def _unfinished(backend: Backend, id: str) -> AnswerResult:
-    """Return what is known of a run that goes on."""
+    """Return what is known of a run that continues."""
     name = backend.name_of(id)
     async with backend.runs() as runs:
         thread = await runs.store.threads.find(id)
@@ -404,7 +404,7 @@ async def _unfinished(backend: Backend, id: str) -> AnswerResult:
         method=thread.method,
         question=thread.question,
         status="running",
-        text=f"The run goes on. For its answer, call `resume` with its thread, {name}.",
+        text=f"The run continues. For its answer, call `resume` with its thread, {name}.",
         citations=[],
         notes=public_notes(state.get("notes", {})),
         cost=total_cost(state.get("calls", {})),
