@@ -57,8 +57,8 @@ class BackgroundRuns:
             run.task = asyncio.create_task(run.collect(start()))
             run.task.add_done_callback(lambda task: self._forget(thread, task))
         queue: asyncio.Queue[Event | None] = asyncio.Queue()
-        for event in run.events:
-            queue.put_nowait(event)
+        for past in run.events:
+            queue.put_nowait(past)
         run.queues.add(queue)
         try:
             while (event := await queue.get()) is not None:

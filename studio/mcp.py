@@ -254,7 +254,7 @@ class Tools:
     ) -> AnswerResult:
         """Ask every document the same questions, and count the answers: for which, how many, how much in all."""
         values = {"columns": columns or [], "limit": limit}
-        limits = {"max_calls": max_calls, "max_tokens": max_tokens, "max_seconds": max_seconds}
+        limits: dict[str, Any] = {"max_calls": max_calls, "max_tokens": max_tokens, "max_seconds": max_seconds}
         return await self.ask(question, context, SURVEY.name, values, where, thread=thread, wait=wait, **limits)
 
     async def report(  # noqa: PLR0917 - called with keyword arguments, as in the tool's schema
@@ -274,7 +274,7 @@ class Tools:
     ) -> AnswerResult:
         """Write a report of several sections, in which every sentence has its sources."""
         values = {"sections": sections or []}
-        limits = {"max_calls": max_calls, "max_tokens": max_tokens, "max_seconds": max_seconds}
+        limits: dict[str, Any] = {"max_calls": max_calls, "max_tokens": max_tokens, "max_seconds": max_seconds}
         return await self.ask(question, context, REPORT.name, values, where, thread=thread, wait=wait, **limits)
 
     async def resume(  # noqa: PLR0917 - called with keyword arguments, as in the tool's schema
@@ -423,7 +423,7 @@ async def _row(runs: RunService, thread: Thread, name: str) -> RunRow:
         state=thread.outcome,
         changed_at=thread.updated_at,
         answer=thread.answer,
-        findings=[f"{note['question']}: {note['answer']}" for note in notes],
+        findings=[f"{note['question']}: {note['finding']}" for note in notes],
     )
 
 
