@@ -1,4 +1,4 @@
-"""Own frames and files of one model call, from the node's question to the server's reply: python -m benchmarks.call_frames.
+"""Count the own frames and files of one model call: python -m benchmarks.call_frames.
 
 A node of `closed-book` asks its role over HTTP. Listed are the functions of sleuth that are open while the HTTP client
 waits for the reply: callers, tasks and context managers.
@@ -29,8 +29,8 @@ from sleuth.tools.storage.archive import MemoryArchive
 ROOT = Path(__file__).resolve().parents[1]
 OWN = tuple(f"{ROOT / folder}/" for folder in ("agents", "graphs", "tools", "studio", "src", "prompts"))
 HTTP = str(Path(httpx2.__file__).parent)
-FIRST = "ask_or"
-"""The function of a node's module that begins a model call."""
+FIRST = "ModelCaller.ask_or"
+"""The method that begins a model call."""
 
 
 class Server(BaseHTTPRequestHandler):
@@ -53,7 +53,7 @@ class Server(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *values: Any) -> None:  # noqa: A002, ANN401 - as the base has it
+    def log_message(self, format: str, *values: Any) -> None:  # noqa: ANN401 - as the base has it
         """Log nothing."""
 
 
@@ -83,7 +83,7 @@ class OpenFrames:
         if not file.startswith(OWN):
             return
         if event == "call":
-            self._open.setdefault(frame, f"{file.removeprefix(f'{ROOT}/')}: {code.co_qualname}")
+            self._open.setdefault(frame, f"{file.removeprefix(f'{ROOT}/src/sleuth/')}: {code.co_qualname}")
         elif event == "return" and dis.opname[code.co_code[frame.f_lasti]] != "YIELD_VALUE":
             self._open.pop(frame, None)
 

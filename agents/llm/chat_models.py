@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ from sleuth.agents.llm.client import ModelClient, ServedModel, check_roles
 from sleuth.agents.llm.completions import Completion
 from sleuth.agents.llm.context_windows import CONTEXT_WINDOW, ContextWindow
 from sleuth.agents.llm.errors import shorten
-from sleuth.agents.model import Listener, Request
+from sleuth.agents.model import Listener, Reply, Request
 from sleuth.tools.errors import ModelTimeout, ModelUnavailable
 
 LENGTH_FIELDS = ("max_tokens", "num_predict", "max_output_tokens", "max_tokens_to_sample")
@@ -55,8 +56,9 @@ class ChatModels(ModelClient):
         super().__init__(served, concurrency=concurrency, seconds=seconds)
         self._models = dict(models)
 
-    async def complete(self, request: Request, body: dict[str, Any]) -> Completion:
+    async def complete(self, request: Request, body: dict[str, Any]) -> Reply:
         """Call a role's model; what its class has no field for is left out."""
+        begun = time.monotonic()
         model = self._models.get(request.role) or self._models["default"]
         options = {name: body[name] for name in _OPTIONS if name in body}
         options |= dict.fromkeys(LENGTH_FIELDS, body["max_tokens"])
@@ -78,7 +80,7 @@ class ChatModels(ModelClient):
             raise ModelTimeout(f"{name} gave no reply within {self._seconds:g} s: see SLEUTH_TIMEOUT.") from error
         except Exception as error:
             raise ModelUnavailable(f"{name} failed: {type(error).__name__}: {shorten(str(error))}") from error
-        return _completion(message)
+        return _completion(message).reply(model=name, seconds=time.monotonic() - begun)
 
 
 def _as_served(model: BaseChatModel) -> ServedModel:

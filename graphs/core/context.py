@@ -9,10 +9,10 @@ from typing import Annotated, Any, Self, TypeVar
 from langgraph.runtime import RunControl
 from pydantic import BaseModel, ConfigDict, Field
 
-from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.agents.model import Model
 from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.graphs.core.answer import Note, Threshold, Verdict
+from sleuth.graphs.core.streaming import TokenStream
 from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search import Retriever
 from sleuth.tools.search.vectors import Embedder

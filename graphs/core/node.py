@@ -22,12 +22,10 @@ from langgraph.graph import StateGraph
 from langgraph.runtime import Runtime
 
 from sleuth.agents.model_calls.caller import ModelCaller
-from sleuth.agents.role import I, O, Role
 from sleuth.graphs.core.answer import Note, make_verdict
 from sleuth.graphs.core.context import Budget, Context, MethodSettings
 from sleuth.graphs.core.passages import deserialize_passage
 from sleuth.graphs.core.state import Question, RunState, Update
-from sleuth.tools.errors import BadReply
 from sleuth.tools.text.language import prepare_detection
 from sleuth.tools.types import Passage
 
@@ -74,7 +72,7 @@ class Call(Generic[S]):
                 context.archive,
                 seed=seed,
                 limit=self.remaining().max_calls,
-                token_stream=context.token_stream,
+                streams=context.token_stream,
             )
         return self._model
 
@@ -213,12 +211,3 @@ def new_graph(state: type[StateT], *nodes: Node) -> StateGraph[StateT, Context, 
 async def gather_by_key(asks: Mapping[K, Awaitable[V]]) -> dict[K, V]:
     """Return the results of awaitables that run in parallel, under their keys; they begin in the order of the keys."""
     return dict(zip(asks, await asyncio.gather(*asks.values()), strict=True))
-
-
-async def ask_or(model: ModelCaller, role: Role[I, O], given: I, otherwise: O, loss: str) -> O:
-    """Return the model's reply, or `otherwise` and a warning with the loss if no reply can be parsed."""
-    try:
-        return await model.ask(role, given)
-    except BadReply as error:
-        model.warn(f"{error} {loss}")
-        return otherwise

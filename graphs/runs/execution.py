@@ -22,16 +22,17 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import Command, StateSnapshot
 
-from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.graphs.compat import FORMER_NODES
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Context, MethodSettings, SubrunRequest, SubrunResult
 from sleuth.graphs.core.private_graph import PrivateGraph
 from sleuth.graphs.core.state import find_hashes
+from sleuth.graphs.core.streaming import TokenStream
 from sleuth.graphs.core.wall_clock import seconds_at
 from sleuth.graphs.persistence.tables import LONGEST_NAME
 from sleuth.graphs.persistence.threads import Origin, Thread
 from sleuth.graphs.registry import configure, runnable
+from sleuth.tools.langgraph_internals import COPY
 from sleuth.tools.settings import Profile
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ async def stream_steps(
             elif event["name"] in graph.nodes and not event.get("error"):  # a failed one is yielded when it is resumed
                 finished = "result" in event
                 yield {
+                    "kind": "step",
                     "node": event["name"],
                     "state": "finished" if finished else "started",
                     "update": dict(event["result"] or {}) if finished else {},
@@ -130,7 +132,7 @@ async def resume_with_budget(graph: Compiled, config: RunnableConfig) -> float |
     at = await anext(earlier, None)
     if at is None:
         return None
-    await graph.aupdate_state(at.config, None, as_node="__copy__")
+    await graph.aupdate_state(at.config, None, as_node=COPY)
     return seconds_at(at)
 
 
@@ -196,12 +198,14 @@ class CheckpointerSubruns:
     async def __call__(self, request: SubrunRequest) -> SubrunResult:
         """Start or resume a sub-run. Thread ids are UUIDs, which LangGraph's servers require."""
         id = str(uuid5(NAMESPACE_OID, f"{request.parent}/{request.number}/{request.place}"))
-        settings = configure(runnable(request.method), request.values, self.profile)
+        kind, wanted = runnable(request.method), request.wants_tokens
+        settings = configure(kind, request.values, self.profile)
+        streams = TokenStream(answers=kind.answers, wants_tokens=wanted) if wanted else None
         context = replace(
             self.context,
             settings=settings,
             budget=request.budget,
-            token_stream=TokenStream(wants_tokens=request.wants_tokens) if request.wants_tokens else None,
+            token_stream=streams,
             hops=self,
             started=monotonic(),
         )

@@ -15,9 +15,7 @@ from sleuth.graphs.registry import CHAT, runnable
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, uncheckpointed
 from sleuth.studio.client.callers import Opener, call_blocking
 from sleuth.tools.errors import UsageError
-
-_SAVER = "__pregel_checkpointer"
-"""The key of the parent's checkpointer in the config of its nodes; LangGraph has no public name for it."""
+from sleuth.tools.langgraph_internals import CHECKPOINTER
 
 Node = RunnableLambda[Mapping[str, Any], dict[str, Any]]
 
@@ -36,7 +34,7 @@ def subgraph_of(
     graph = uncheckpointed(name)
 
     async def run(state: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
-        saver = config.get("configurable", {}).get(_SAVER)
+        saver = config.get("configurable", {}).get(CHECKPOINTER)
         context = make_context(name, values=values, budget=budget, saver=saver)
         if name == CHAT.name:
             given: dict[str, Any] = {"messages": state["messages"]}
@@ -49,8 +47,8 @@ def subgraph_of(
 
     def run_sync(state: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
         given = dict(config.get("configurable", {}))
-        if isinstance(saver := given.get(_SAVER), BaseCheckpointSaver):
-            given[_SAVER] = _InThreads(saver)
+        if isinstance(saver := given.get(CHECKPOINTER), BaseCheckpointSaver):
+            given[CHECKPOINTER] = _InThreads(saver)
         return call_blocking(opener, partial(run, state, {**config, "configurable": given}))
 
     return RunnableLambda(run_sync, afunc=run, name=name)

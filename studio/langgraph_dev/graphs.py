@@ -18,10 +18,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph_sdk import get_client
 from pydantic import ValidationError, create_model
 
-from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.graphs.core.context import Budget, Context, SubrunRequest
 from sleuth.graphs.core.method import describe_errors
 from sleuth.graphs.core.private_graph import PrivateCompiled
+from sleuth.graphs.core.streaming import TokenStream
 from sleuth.graphs.registry import CHAT, METHODS, OTHERS, configure, runnable, without_replies
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, CheckpointerSubruns
 from sleuth.graphs.runs.service import check_question
