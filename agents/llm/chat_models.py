@@ -13,8 +13,8 @@ from langgraph.constants import TAG_NOSTREAM
 
 from sleuth.agents.llm.client import ModelClient, ServedModel, check_roles
 from sleuth.agents.llm.completions import Completion
-from sleuth.agents.llm.context_windows import CONTEXT_WINDOW, ContextWindow
 from sleuth.agents.llm.errors import shorten
+from sleuth.agents.llm.server_features import CONTEXT_WINDOW, ContextWindow
 from sleuth.agents.model import Listener, Reply, Request
 from sleuth.tools.errors import ModelTimeout, ModelUnavailable
 
@@ -31,7 +31,7 @@ class ChatModels(ModelClient):
 
     Temperature, seed, length and log-probabilities are set in a copy of the model, where its class has such fields.
     Replies follow schemas by `with_structured_output` where the class has it. What a class lacks is replaced as for a
-    server that lacks it (`sleuth.agents.llm.capabilities`), with a warning. Retries are those of the model.
+    server that lacks it (`sleuth.agents.llm.server_features`), with a warning. Retries are those of the model.
 
     Usage:
 

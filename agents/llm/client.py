@@ -13,18 +13,21 @@ from typing import Any
 from sleuth import prompts
 from sleuth.agents.llm import errors
 from sleuth.agents.llm.call_slots import CallSlots
-from sleuth.agents.llm.capabilities import (
+from sleuth.agents.llm.completions import STREAMED
+from sleuth.agents.llm.endpoint import Endpoint
+from sleuth.agents.llm.quote_grammar import constrain_quotes
+from sleuth.agents.llm.server_features import (
+    CUT,
     PARAMETERS,
     THINKING_TOKENS,
     Capabilities,
+    ContextWindow,
     detect_capabilities,
+    find_window,
     refused_features,
     schema_format,
+    was_cut,
 )
-from sleuth.agents.llm.completions import STREAMED
-from sleuth.agents.llm.context_windows import CUT, ContextWindow, find_window, was_cut
-from sleuth.agents.llm.endpoint import Endpoint
-from sleuth.agents.llm.quote_grammar import constrain_quotes
 from sleuth.agents.llm.tracing import TracedCall
 from sleuth.agents.model import EVIDENCE_CHECKER, Message, Reply, Request, Usage
 from sleuth.agents.role import NAMES
