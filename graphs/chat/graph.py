@@ -29,7 +29,7 @@ from sleuth.graphs.core.answer import Subrun, Verdict, total_cost
 from sleuth.graphs.core.approval import AwaitsApproval, ask_approval
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.core.method import MODELLESS_METHOD, DelegatingSettings, Method, summarize_update
-from sleuth.graphs.core.node import Call, node
+from sleuth.graphs.core.node import Call, UntracedGraph, node
 from sleuth.graphs.core.state import RunState, Update, same_question
 from sleuth.graphs.core.streaming import AnswerStream
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
@@ -305,7 +305,7 @@ def carry_out(state: State) -> Literal["act", "approve", "answer"]:
 
 def graph() -> StateGraph[State, Context, Message, State]:
     """Return the uncompiled state machine."""
-    graph = StateGraph(State, context_schema=Context, input_schema=Message)
+    graph = UntracedGraph(State, context_schema=Context, input_schema=Message)
     nodes: tuple[Any, ...] = (classify, converse, clarify, listen, refine, plan, approve, act, answer)
     for each in nodes:
         graph.add_node(each)

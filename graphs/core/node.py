@@ -19,6 +19,7 @@ from dataclasses import fields
 from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 from langgraph.graph import StateGraph
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 from sleuth.agents.model_calls.caller import ModelCaller
@@ -27,12 +28,14 @@ from sleuth.graphs.core.context import Budget, Context, MethodSettings
 from sleuth.graphs.core.passages import deserialize_passage
 from sleuth.graphs.core.state import Question, RunState, Update
 from sleuth.tools.text.language import prepare_detection
+from sleuth.tools.tracing.callbacks import Untraced
 from sleuth.tools.types import Passage
 
 K = TypeVar("K")
 V = TypeVar("V")
 S = TypeVar("S", bound=MethodSettings)
 StateT = TypeVar("StateT", bound=RunState)
+InputT = TypeVar("InputT")
 
 
 class OutOfBudget(Exception):
@@ -199,9 +202,17 @@ def known_notes(state: RunState) -> Iterable[Note]:
     return state.notes.values()
 
 
+class UntracedGraph(StateGraph[StateT, Context, InputT, StateT]):
+    """State machine that LangSmith's environment variables alone do not trace, also if an application compiles it."""
+
+    def compile(self, *arguments: Any, **options: Any) -> CompiledStateGraph[StateT, Context, InputT, StateT]:  # noqa: ANN401 - those of the base
+        """Compile as the base does."""
+        return super().compile(*arguments, **options).with_config(callbacks=[Untraced()])
+
+
 def new_graph(state: type[StateT], *nodes: Node) -> StateGraph[StateT, Context, Question, StateT]:
     """Return a method's graph with these nodes, in their order, and no edges."""
-    graph = StateGraph(state, context_schema=Context, input_schema=Question)
+    graph = UntracedGraph(state, context_schema=Context, input_schema=Question)
     for each in nodes:
         added: Any = each
         graph.add_node(added)

@@ -25,7 +25,6 @@ from langgraph.types import Command, StateSnapshot
 from sleuth.graphs.compat import FORMER_NODES
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Context, MethodSettings, SubrunRequest, SubrunResult
-from sleuth.graphs.core.private_graph import PrivateGraph
 from sleuth.graphs.core.state import find_hashes
 from sleuth.graphs.core.streaming import TokenStream
 from sleuth.graphs.core.wall_clock import seconds_at
@@ -34,6 +33,7 @@ from sleuth.graphs.persistence.threads import Origin, Thread
 from sleuth.graphs.registry import configure, runnable
 from sleuth.tools.langgraph_internals import COPY
 from sleuth.tools.settings import Profile
+from sleuth.tools.tracing.callbacks import traced
 
 if TYPE_CHECKING:
     from sleuth.graphs.runs.service import RunService
@@ -51,7 +51,7 @@ def uncheckpointed(name: str) -> Compiled:
 
     Nodes of older releases are added without edges to them: stored runs that name one are shown, forked and resumed.
     """
-    graph = PrivateGraph(runnable(name).graph())
+    graph = runnable(name).graph()
     for former, router in FORMER_NODES.get(name, {}).items():
         graph.add_node(former, lambda state: None)
         graph.add_conditional_edges(former, router)
@@ -76,9 +76,8 @@ async def stream_steps(
     With `context.token_stream` set, the tokens of model calls are yielded between them.
     A drain that `control` requests interrupts the run between two steps, with GraphDrained.
     """
-    run: Any = graph.astream(
-        given, config, context=context, stream_mode=["tasks", "custom"], durability="sync", control=control
-    )
+    config, modes = traced(config, context.tracing, texts=context.trace_texts), ["tasks", "custom"]
+    run: Any = graph.astream(given, config, context=context, stream_mode=modes, durability="sync", control=control)
     async with aclosing(run) as events:
         async for mode, event in events:
             if mode == "custom":

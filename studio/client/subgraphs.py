@@ -16,6 +16,7 @@ from sleuth.graphs.runs.execution import RECURSION_LIMIT, uncheckpointed
 from sleuth.studio.client.callers import Opener, call_blocking
 from sleuth.tools.errors import UsageError
 from sleuth.tools.langgraph_internals import CHECKPOINTER
+from sleuth.tools.tracing.callbacks import traced
 
 Node = RunnableLambda[Mapping[str, Any], dict[str, Any]]
 
@@ -40,6 +41,7 @@ def subgraph_of(
             given: dict[str, Any] = {"messages": state["messages"]}
         else:
             given = {"question": (question or last_question)(state)}
+        config = traced(config, context.tracing, texts=context.trace_texts)
         found = await graph.ainvoke(given, {**config, "recursion_limit": RECURSION_LIMIT}, context=context)
         if name == CHAT.name:
             return {"messages": found["messages"][-1:]}
