@@ -22,7 +22,7 @@ from pydantic import ValidationError, create_model
 from sleuth.graphs.core.context import Budget, Context, SubrunRequest
 from sleuth.graphs.core.method import describe_errors
 from sleuth.graphs.core.streaming import TokenStream
-from sleuth.graphs.registry import CHAT, METHODS, OTHERS, configure, runnable, without_replies
+from sleuth.graphs.registry import CHAT, configure, runnable, without_replies
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, CheckpointerSubruns
 from sleuth.graphs.runs.service import check_question
 from sleuth.studio.client.sleuth import Sleuth, open_sleuth
@@ -140,4 +140,20 @@ def _serve(name: str) -> DevGraph:
     return DevGraph(**vars(builder.compile(name=name)))
 
 
-globals().update({name.replace("-", "_"): _serve(name) for name in (*METHODS, *OTHERS)})
+plain_rag = _serve("plain-rag")
+par_rag = _serve("par-rag")
+crp_rag = _serve("crp-rag")
+retro_rag = _serve("retro-rag")
+ras = _serve("ras")
+hybrid_rag = _serve("hybrid-rag")
+search_trained = _serve("search-trained")
+auto = _serve("auto")
+reader = _serve("reader")
+closed_book = _serve("closed-book")
+iter_retgen = _serve("iter-retgen")
+self_ask = _serve("self-ask")
+ircot = _serve("ircot")
+agent = _serve("agent")
+survey = _serve("survey")
+report = _serve("report")
+chat = _serve("chat")
