@@ -7,11 +7,13 @@ Dropped are a field with a default, or the entry of a list.
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails, PydanticUseDefault
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUseDefault
 
 _MOST_LOSSES = 100
 """Losses from which a reply is refused."""
@@ -19,11 +21,33 @@ _MOST_LOSSES = 100
 _NUMBER = re.compile(r"(?<!\d)(?:(?<!\w)-)?\d{1,9}(?!\d)")
 _NUMBERED = re.compile(r"\W*(?:[^\W\d]+\W*)?(\d{1,9})\W*")
 _YES_OR_NO = re.compile(r"\W*(?:(yes|true)|no|false)\b", re.IGNORECASE)
-_NEEDED = ("string_type", "string_too_short", "bool_type", "bool_parsing", "too_short")
-"""Faults for which a whole reply is refused, if they are outside its lists."""
 
 Read = Callable[[Any], Any]
 """Reads a value strictly, or raises ValidationError."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """The type of a field, or of a list's entries, with the most characters or entries."""
+
+    type: Any
+    most: int | None
+    entry: TypeAdapter[Any] | None
+    entry_kind: "_Kind | None"
+
+    @classmethod
+    def of(cls, field: FieldInfo) -> "_Kind":
+        limits = [getattr(each, "max_length", None) for each in field.metadata]
+        most = next((limit for limit in limits if limit is not None), None)
+        if get_origin(field.annotation) is not list:
+            return cls(field.annotation, most, None, None)
+        (entry,) = get_args(field.annotation)
+        return cls(list, most, TypeAdapter(entry), cls.of(FieldInfo.from_annotation(entry)))
+
+
+@cache
+def _kind_of(output: type[BaseModel], name: str) -> _Kind:
+    return _Kind.of(output.model_fields[name])
 
 
 class Leniency:
@@ -53,69 +77,55 @@ class Leniency:
         return {named[str]: as_text(value)} if named[str] else value
 
     def read_field(self, output: type[BaseModel], name: str, value: Any, read: Read) -> Any:  # noqa: ANN401 - JSON
-        """Return the value of a field; its default is used if it cannot be read."""
+        """Return the value of a field; its default is used if it cannot be read.
+
+        Outside of lists, a text, list or boolean is needed even if it has a default.
+        """
+        kind = _kind_of(output, name)
         with self._at(name):
             try:
-                return self._read(value, read, _entry_of(output, name))
+                return self._read(value, read, kind)
             except ValidationError as error:
-                fault = error.errors()[-1]
-                is_needed = fault["type"] in _NEEDED and not any(each.isdigit() for each in self._place)
+                is_needed = kind.type in (str, bool, list) and not any(each.isdigit() for each in self._place)
                 if is_needed or output.model_fields[name].is_required():
                     raise
-                self._drop(fault)
+                self._drop(error)
                 self.dropped |= {name} if len(self._place) == 1 else set()
         raise PydanticUseDefault
 
-    def _read(self, value: Any, read: Read, entry: "_Entry | None" = None) -> Any:  # noqa: ANN401 - JSON
-        """Read a value, converted and cut as its faults ask for."""
-        while True:
-            if entry and isinstance(value, list):
-                value, entry = self._entries(value, *entry), None
+    def _read(self, value: Any, read: Read, kind: _Kind) -> Any:  # noqa: ANN401 - JSON
+        """Read a value as it is, otherwise converted and cut."""
+        if not kind.entry:
             try:
                 return read(value)
-            except ValidationError as error:
-                fault = error.errors()[-1]
-                converted = None if fault["loc"] else self._converted(value, fault)
-                if converted is None or converted == value:
+            except ValidationError:
+                converted = _converted(value, kind.type)
+                if converted is None:
                     raise
-                value = converted
+            return read(self._cut(converted, kind, "characters") if kind.type is str else converted)
+        return read(self._entries(value if isinstance(value, list) else _as_list(value), kind))
 
-    def _entries(self, value: list[Any], adapter: TypeAdapter[Any], most: int | None) -> list[Any]:
-        """Return the entries of a list that can be read, at most as many as allowed."""
-        if most is not None and len(value) > most:
-            self._lose(f"was cut from {len(value)} to {most} entries")
-        entries = []
-        for at, each in enumerate(value[:most]):
+    def _entries(self, value: list[Any], kind: _Kind) -> list[Any]:
+        """Return the entries of a list that can be read."""
+        adapter, entry_kind, entries = kind.entry, kind.entry_kind, list[Any]()
+        assert adapter and entry_kind
+        for at, each in enumerate(self._cut(value, kind, "entries")):
             with self._at(str(at)):
                 try:
-                    entries.append(self._read(each, lambda given: adapter.validate_python(given, context=self)))
+                    entries.append(
+                        self._read(each, lambda given: adapter.validate_python(given, context=self), entry_kind)
+                    )
                 except ValidationError as error:
-                    self._drop(error.errors()[-1])
+                    self._drop(error)
         return entries
 
-    def _converted(self, value: Any, fault: ErrorDetails) -> Any:  # noqa: ANN401 - JSON
-        """Return the value in the type or length that a fault asks for; None if its meaning is not plain."""
-        kind, text, converted = fault["type"], as_text(value), None
-        if kind == "string_too_long":
-            most = fault["ctx"]["max_length"]
-            self._lose(f"was cut from {len(value)} to {most} characters")
-            converted = value[:most]
-        elif kind == "string_type":
-            converted = text
-        elif kind == "list_type":
-            converted = _as_list(value)
-        elif kind.startswith("int_"):
-            numbers = _NUMBER.findall(text or "")
-            converted = int(numbers[0]) if len(numbers) == 1 else None
-        elif kind.startswith("bool_") and (match := _YES_OR_NO.match(text or "")):
-            converted = bool(match[1])
-        elif kind == "literal_error":
-            allowed = re.findall(r"'([^']*)'", fault["ctx"]["expected"])
-            begun = (each for each in allowed if re.match(rf"{re.escape(bare(each))}\b", bare(text or "")))
-            converted = next(begun, None)
-        return converted
+    def _cut(self, value: Any, kind: _Kind, of: str) -> Any:  # noqa: ANN401 - a text or a list
+        if kind.most is not None and len(value) > kind.most:
+            self._lose(f"was cut from {len(value)} to {kind.most} {of}")
+        return value[: kind.most]
 
-    def _drop(self, fault: ErrorDetails) -> None:
+    def _drop(self, error: ValidationError) -> None:
+        fault = error.errors()[-1]
         self._lose(f"was dropped: {fault['msg']}", fault["loc"])
 
     def _lose(self, what: str, inner: tuple[int | str, ...] = ()) -> None:
@@ -132,18 +142,18 @@ class Leniency:
             self._place.pop()
 
 
-_Entry = tuple[TypeAdapter[Any], int | None]
-"""The type of a list's entries, and the most of them."""
-
-
-@cache
-def _entry_of(output: type[BaseModel], name: str) -> _Entry | None:
-    """Return the entries of a field; None if it is no list."""
-    field = output.model_fields[name]
-    if get_origin(field.annotation) is not list:
-        return None
-    most = next((each.max_length for each in field.metadata if hasattr(each, "max_length")), None)
-    return TypeAdapter(get_args(field.annotation)[0]), most
+def _converted(value: object, kind: Any) -> Any:  # noqa: ANN401 - a type and a value of it
+    """Return the value in a type; None if its meaning is not plain."""
+    text = as_text(value)
+    if kind is str or text is None:
+        return text
+    if kind is bool:
+        match = _YES_OR_NO.match(text)
+        return bool(match[1]) if match else None
+    if get_origin(kind) is Literal:
+        return next((each for each in get_args(kind) if re.match(rf"{re.escape(bare(each))}\b", bare(text))), None)
+    numbers = _NUMBER.findall(text) if kind is int or int in get_args(kind) else []
+    return int(numbers[0]) if len(numbers) == 1 else None
 
 
 def as_text(value: object) -> str | None:
