@@ -17,8 +17,12 @@ has gone or has another meaning.
 from typing import Any
 
 from langgraph.checkpoint.base import id as clock
-from langgraph.checkpoint.serde.types import _DeltaSnapshot as DeltaSnapshot
-from langgraph.pregel._messages import StreamMessagesHandler, StreamMessagesHandlerV2
+from langgraph.checkpoint.serde import types
+from langgraph.pregel import _messages
+
+DeltaSnapshot = types._DeltaSnapshot
+StreamMessagesHandler = _messages.StreamMessagesHandler
+StreamMessagesHandlerV2 = _messages.StreamMessagesHandlerV2
 
 CHECKPOINTER = "__pregel_checkpointer"
 """The key of the checkpointer of the graph around a node, in the config of the node."""
@@ -31,17 +35,6 @@ COPY = "__copy__"
 
 NODE_TAG = "graph:step:"
 """The beginning of a tag of each node's run."""
-
-__all__ = [
-    "CHECKPOINTER",
-    "COPY",
-    "NODE_TAG",
-    "RETURN",
-    "DeltaSnapshot",
-    "StreamMessagesHandler",
-    "StreamMessagesHandlerV2",
-    "advance_clock",
-]
 
 
 def advance_clock(id: str) -> None:

@@ -35,7 +35,6 @@ K = TypeVar("K")
 V = TypeVar("V")
 S = TypeVar("S", bound=MethodSettings)
 StateT = TypeVar("StateT", bound=RunState)
-InputT = TypeVar("InputT")
 
 
 class OutOfBudget(Exception):
@@ -202,10 +201,10 @@ def known_notes(state: RunState) -> Iterable[Note]:
     return state.notes.values()
 
 
-class UntracedGraph(StateGraph[StateT, Context, InputT, StateT]):
+class UntracedGraph(StateGraph[StateT, Context, Any, StateT]):
     """State machine that LangSmith's environment variables alone do not trace, also if an application compiles it."""
 
-    def compile(self, *arguments: Any, **options: Any) -> CompiledStateGraph[StateT, Context, InputT, StateT]:  # noqa: ANN401 - those of the base
+    def compile(self, *arguments: Any, **options: Any) -> CompiledStateGraph[StateT, Context, Any, StateT]:  # noqa: ANN401 - those of the base
         """Compile as the base does."""
         return super().compile(*arguments, **options).with_config(callbacks=[Untraced()])
 

@@ -76,8 +76,10 @@ async def stream_steps(
     With `context.token_stream` set, the tokens of model calls are yielded between them.
     A drain that `control` requests interrupts the run between two steps, with GraphDrained.
     """
-    config, modes = traced(config, context.tracing, texts=context.trace_texts), ["tasks", "custom"]
-    run: Any = graph.astream(given, config, context=context, stream_mode=modes, durability="sync", control=control)
+    config = traced(config, context.tracing, texts=context.trace_texts)
+    run: Any = graph.astream(
+        given, config, context=context, stream_mode=["tasks", "custom"], durability="sync", control=control
+    )
     async with aclosing(run) as events:
         async for mode, event in events:
             if mode == "custom":
