@@ -1,4 +1,4 @@
-"""What sleuth takes for granted about names of LangGraph that are not public: a failure here names one to look at."""
+"""Assumptions about names of LangGraph that are not public: a failure here names one to look at after an upgrade."""
 
 import re
 from typing import Any
