@@ -1,7 +1,7 @@
 """The interface of models: requests, replies and the `Model` protocol."""
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from typing_extensions import TypedDict
 
@@ -104,7 +104,8 @@ class Usage(TypedDict):
 class Reply(TypedDict):
     """A model's reply, as plain JSON for checkpoints.
 
-    `finish` is "stop" or "length" (cut off at `max_tokens`); `warnings` name every fallback used.
+    `text` is sanitized (`sleuth.tools.text.normalization`). `finish` is "stop" or "length" (cut off at `max_tokens`);
+    `warnings` name every fallback used.
     """
 
     text: str
@@ -114,6 +115,30 @@ class Reply(TypedDict):
     seconds: float
     logprobs: list[TokenLogprob] | None
     warnings: list[str]
+
+
+class ReplyStream(Listener, Protocol):
+    """A listener of one call that also receives the end of its reply. As a context, it is reset if the call fails."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None: ...
+
+    def finish(self, reply: Reply) -> None:
+        """End the stream of a reply that is complete."""
+        ...
+
+
+class ReplyStreams(Protocol):
+    """The streams of a run's replies."""
+
+    def listen(self, *, node: str, role: str, call: str) -> ReplyStream | None:
+        """Return the stream of a call that begins; None if nobody subscribes."""
+        ...
+
+    def withdraw(self, *, node: str, role: str, call: str) -> None:
+        """Discard the reply of a call that has ended."""
+        ...
 
 
 class Model(Protocol):

@@ -2,7 +2,8 @@
 
 MkDocs calls the functions whose names begin with `on_`; see https://www.mkdocs.org/user-guide/configuration/#hooks.
 A line `<!-- generate: NAME -->`, or `<!-- generate: NAME METHOD -->`, is replaced by what `GENERATORS[NAME]` returns.
-`python docs/hooks.py` draws the state machines in the pages, from `<!-- graph:NAME -->` to `<!-- /graph -->`.
+`python docs/hooks.py` draws the state machines in the pages, from `<!-- graph:NAME -->` to `<!-- /graph -->`, and
+writes the methods into langgraph.json.
 """
 
 import json
@@ -288,6 +289,17 @@ def redraw(text: str) -> str:
     return DIAGRAM.sub(lambda found: f"{found[1]}```mermaid\n{mermaid(known[found[2]])}\n```\n{found[3]}", text)
 
 
+def serve_graphs(config: str) -> str:
+    """Return langgraph.json with an entry for each method."""
+    from sleuth.graphs.registry import METHODS, OTHERS
+
+    names = {name: f"sleuth.studio.langgraph_dev.graphs:{name.replace('-', '_')}" for name in METHODS | OTHERS}
+    served = {name: {"path": path, "description": (METHODS | OTHERS)[name].line} for name, path in names.items()}
+    return json.dumps(json.loads(config) | {"graphs": served}, indent=2) + "\n"
+
+
 if __name__ == "__main__":
+    served = DOCS.parent / "langgraph.json"
+    served.write_text(serve_graphs(served.read_text(encoding="utf-8")), encoding="utf-8")
     for path in DOCS.rglob("*.md"):
         path.write_text(redraw(path.read_text(encoding="utf-8")), encoding="utf-8")

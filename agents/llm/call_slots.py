@@ -2,14 +2,10 @@
 
 import logging
 import time
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
 from anyio import CapacityLimiter
 
 from sleuth.tools.errors import ModelTimeout
-
-T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -24,38 +20,44 @@ class CallSlots:
     Usage:
 
         slots = CallSlots(8, seconds=120)
-        reply = await slots.run(lambda: send(request))
+        while True:
+            async with slots.take():
+                return await send(request)
     """
 
     def __init__(self, most: int, *, seconds: float) -> None:
         """`seconds` is the time-out of a call, which the call itself enforces."""
-        self._most = most
-        self._seconds = seconds
-        self._limiter = CapacityLimiter(most)
+        self.most = most
+        self.seconds = seconds
+        self.limiter = CapacityLimiter(most)
 
-    async def run(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Make a call in a free slot, and repeat it after a time-out next to other calls.
+    def take(self) -> "_Slot":
+        """Return a slot for one call; after a time-out next to other calls its block ends without an error."""
+        return _Slot(self)
 
-        Raises:
-            ModelTimeout: the call timed out alone.
-        """
-        while True:
-            async with self._limiter:
-                begun, busiest = time.monotonic(), self._limiter.borrowed_tokens
-                try:
-                    result = await call()
-                except ModelTimeout:
-                    busiest = max(busiest, self._limiter.borrowed_tokens)
-                    if busiest == 1:
-                        raise
-                    self._limiter.total_tokens = min(self._limiter.total_tokens, busiest // 2)
-                    _log.warning(
-                        "The model server is too slow for SLEUTH_CONCURRENCY=%d: calls that timed out are repeated, at "
-                        "most %d at a time.",
-                        self._most,
-                        self._limiter.total_tokens,
-                    )
-                    continue
-                if time.monotonic() - begun < self._seconds / 2:
-                    self._limiter.total_tokens = min(self._limiter.total_tokens + 1, self._most)
-                return result
+
+class _Slot:
+    def __init__(self, slots: CallSlots) -> None:
+        self._slots = slots
+
+    async def __aenter__(self) -> None:
+        limiter = self._slots.limiter
+        await limiter.acquire()
+        self._begun, self._busiest = time.monotonic(), limiter.borrowed_tokens
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        slots, limiter = self._slots, self._slots.limiter
+        busiest = max(self._busiest, limiter.borrowed_tokens)
+        is_repeated = isinstance(error, ModelTimeout) and busiest > 1
+        if is_repeated:
+            limiter.total_tokens = min(limiter.total_tokens, busiest // 2)
+            _log.warning(
+                "The model server is too slow for SLEUTH_CONCURRENCY=%d: calls that timed out are repeated, at most "
+                "%d at a time.",
+                slots.most,
+                limiter.total_tokens,
+            )
+        elif error is None and time.monotonic() - self._begun < slots.seconds / 2:
+            limiter.total_tokens = min(limiter.total_tokens + 1, slots.most)
+        limiter.release()
+        return is_repeated

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,9 +13,9 @@ from langgraph.constants import TAG_NOSTREAM
 
 from sleuth.agents.llm.client import ModelClient, ServedModel, check_roles
 from sleuth.agents.llm.completions import Completion
-from sleuth.agents.llm.context_windows import CONTEXT_WINDOW, ContextWindow
 from sleuth.agents.llm.errors import shorten
-from sleuth.agents.model import Listener, Request
+from sleuth.agents.llm.server_features import CONTEXT_WINDOW, ContextWindow
+from sleuth.agents.model import Listener, Reply, Request
 from sleuth.tools.errors import ModelTimeout, ModelUnavailable
 
 LENGTH_FIELDS = ("max_tokens", "num_predict", "max_output_tokens", "max_tokens_to_sample")
@@ -30,7 +31,7 @@ class ChatModels(ModelClient):
 
     Temperature, seed, length and log-probabilities are set in a copy of the model, where its class has such fields.
     Replies follow schemas by `with_structured_output` where the class has it. What a class lacks is replaced as for a
-    server that lacks it (`sleuth.agents.llm.capabilities`), with a warning. Retries are those of the model.
+    server that lacks it (`sleuth.agents.llm.server_features`), with a warning. Retries are those of the model.
 
     Usage:
 
@@ -55,8 +56,9 @@ class ChatModels(ModelClient):
         super().__init__(served, concurrency=concurrency, seconds=seconds)
         self._models = dict(models)
 
-    async def complete(self, request: Request, body: dict[str, Any]) -> Completion:
+    async def complete(self, request: Request, body: dict[str, Any]) -> Reply:
         """Call a role's model; what its class has no field for is left out."""
+        begun = time.monotonic()
         model = self._models.get(request.role) or self._models["default"]
         options = {name: body[name] for name in _OPTIONS if name in body}
         options |= dict.fromkeys(LENGTH_FIELDS, body["max_tokens"])
@@ -78,7 +80,7 @@ class ChatModels(ModelClient):
             raise ModelTimeout(f"{name} gave no reply within {self._seconds:g} s: see SLEUTH_TIMEOUT.") from error
         except Exception as error:
             raise ModelUnavailable(f"{name} failed: {type(error).__name__}: {shorten(str(error))}") from error
-        return _completion(message)
+        return _completion(message).reply(model=name, seconds=time.monotonic() - begun)
 
 
 def _as_served(model: BaseChatModel) -> ServedModel:

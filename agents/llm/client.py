@@ -8,25 +8,27 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from sleuth import prompts
 from sleuth.agents.llm import errors
 from sleuth.agents.llm.call_slots import CallSlots
-from sleuth.agents.llm.capabilities import (
+from sleuth.agents.llm.completions import STREAMED
+from sleuth.agents.llm.endpoint import Endpoint
+from sleuth.agents.llm.quote_grammar import constrain_quotes
+from sleuth.agents.llm.server_features import (
+    CUT,
     PARAMETERS,
     THINKING_TOKENS,
     Capabilities,
+    ContextWindow,
     detect_capabilities,
+    find_window,
     refused_features,
     schema_format,
+    was_cut,
 )
-from sleuth.agents.llm.completions import STREAMED, Completion
-from sleuth.agents.llm.context_windows import CUT, ContextWindow, find_window, was_cut
-from sleuth.agents.llm.endpoint import Endpoint
-from sleuth.agents.llm.quote_grammar import constrain_quotes
-from sleuth.agents.llm.tracing import as_message, trace_call
+from sleuth.agents.llm.tracing import TracedCall
 from sleuth.agents.model import EVIDENCE_CHECKER, Message, Reply, Request, Usage
 from sleuth.agents.role import NAMES
 from sleuth.tools.errors import ModelError, UnknownName, UsageError
@@ -96,7 +98,6 @@ class ModelClient(ABC):
 
     async def call(self, request: Request) -> Reply:
         """Answer one request; at most `concurrency` requests are in flight."""
-        await prompts.read()
         served = self.served(request.role)
         can, lacking, refused = served.can, list[str](), None
         while True:
@@ -104,41 +105,23 @@ class ModelClient(ABC):
             if lacking:
                 warnings.append(REFUSED.format(", ".join(lacking)))
             try:
-                reply = await self._slots.run(partial(self._answer, request, body))
-                reply["warnings"] = [*warnings, *reply["warnings"]]
-                served.can &= can  # a concurrent call may have removed others
-                return reply
+                async with self._slots.take():  # after a time-out next to other calls, the block is repeated
+                    reply = await self.complete(request, body)
+                    served.can &= can  # a concurrent call may have removed others
+                    reply["warnings"] = [*warnings, *reply["warnings"], *_problems(request, served, body, reply)]
+                    return reply
             except errors.Refused as error:
                 refused = refused or error
                 if not (more := refused_features(can, body, str(error.__cause__))):
                     raise ModelError(str(refused)) from refused
                 can, lacking = can.difference(more), [*lacking, *more]
 
-    async def _answer(self, request: Request, body: dict[str, Any]) -> Reply:
-        """Return the reply; with a warning if a part of it is missing, or if the server has cut the prompt."""
-        begun, served = time.monotonic(), self.served(request.role)
-        completion = await self.complete(request, body)
-        reply = completion.reply(model=served.name, seconds=time.monotonic() - begun)
-        if "logprobs" in body and not reply["logprobs"]:
-            reply["warnings"].append(NO_LOGPROBS)
-        if not completion.usage:  # about one token for each four bytes
-            texts = "".join(message["content"] for message in request.messages), reply["text"]
-            prompt, written = (len(text.encode("utf-8", "replace")) // 4 + 1 for text in texts)
-            reply["usage"] = Usage(prompt_tokens=prompt, cached_tokens=0, completion_tokens=written)
-            reply["warnings"].append(ESTIMATED)
-        # A server that counts tokens exactly refuses prompts that are too long.
-        elif "tokenize" not in served.can and was_cut(
-            request.messages, reply["usage"]["prompt_tokens"], served.window.tokens
-        ):
-            reply["warnings"].append(CUT)
-        return reply
-
     @abstractmethod
-    async def complete(self, request: Request, body: dict[str, Any]) -> Completion:
+    async def complete(self, request: Request, body: dict[str, Any]) -> Reply:
         """Send the body of a request.
 
         Raises:
-            ModelError: there is no usable completion.
+            ModelError: there is no usable reply.
         """
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
@@ -191,15 +174,15 @@ class LLMClient(ModelClient):
             by_role = {role: served[name] for role, name in chosen.items()}
             yield cls(endpoint, by_role, concurrency=settings.concurrency)
 
-    async def complete(self, request: Request, body: dict[str, Any]) -> Completion:
+    async def complete(self, request: Request, body: dict[str, Any]) -> Reply:
         """Send a request with its call's id, and report the call to the tracers of the run."""
-        listener = request.listener if body["stream"] else None
+        listener, begun = request.listener if body["stream"] else None, time.monotonic()
         try:
-            async with trace_call(body, url=self._endpoint.url) as call:
+            async with TracedCall(body, url=self._endpoint.url) as call:
                 headers = {CALL_HEADER: request.call_id, **call.headers}
                 completion = await self._endpoint.complete(body, headers=headers, listener=listener)
-                call.message = as_message(completion.reply(model=str(body["model"]), seconds=0.0))
-                return completion
+                call.reply = completion.reply(model=str(body["model"]), seconds=time.monotonic() - begun)
+                return call.reply
         except ModelError as error:
             if isinstance(error.__cause__, errors.ServerError) and error.__cause__.status == 404:
                 raise errors.unknown_model(str(body["model"]), list(await self._endpoint.models())) from error
@@ -236,6 +219,21 @@ def check_roles(roles: Iterable[str], about: str) -> None:
     for role in roles:
         if role not in known:
             raise UnknownName("role", role, known, f"{about}: {', '.join(known)}.")
+
+
+def _problems(request: Request, served: ServedModel, body: dict[str, Any], reply: Reply) -> list[str]:
+    """Return warnings of missing parts of a reply, and of a prompt that the server has cut; estimate missing usage."""
+    problems = [NO_LOGPROBS] if "logprobs" in body and not reply["logprobs"] else []
+    counted = reply["usage"]["prompt_tokens"]
+    if not counted:  # about one token for each four bytes
+        texts = "".join(message["content"] for message in request.messages), reply["text"]
+        prompt, written = (len(text.encode("utf-8", "replace")) // 4 + 1 for text in texts)
+        reply["usage"] = Usage(prompt_tokens=prompt, cached_tokens=0, completion_tokens=written)
+        problems.append(ESTIMATED)
+    # A server that counts tokens exactly refuses prompts that are too long.
+    elif "tokenize" not in served.can and was_cut(request.messages, counted, served.window.tokens):
+        problems.append(CUT)
+    return problems
 
 
 def _as_sent(request: Request, suffix: str) -> list[dict[str, Any]]:

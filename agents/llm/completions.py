@@ -1,14 +1,10 @@
 """Completions of a server, whole or streamed, reduced to what replies need."""
 
-import asyncio
 import json
-from collections.abc import Callable
 from typing import Any
 
-import httpx2
-
 from sleuth.agents.llm.errors import ServerError
-from sleuth.agents.model import Reply, TokenLogprob, Usage
+from sleuth.agents.model import Listener, Reply, TokenLogprob, Usage
 from sleuth.tools.http import UnusableReply
 from sleuth.tools.text.normalization import sanitize
 
@@ -25,7 +21,9 @@ MAX_TOKENS = 2**31
 class Completion:
     """The first choice of a completion, whole or in chunks, with the model and usage."""
 
-    def __init__(self) -> None:
+    def __init__(self, listener: Listener | None = None) -> None:
+        """`listener` receives each text."""
+        self._listener = listener
         self.content, self.thoughts = "", ""
         self.finish_reason: object = None
         self.model: object = None
@@ -33,13 +31,21 @@ class Completion:
         self.tokens: list[Any] = []
         self._has_choice = False
 
-    def add(self, body: object) -> str:
-        """Add a chunk, or a whole completion, and return its text. The latest finish reason and usage count.
+    def parse(self, text: str | bytes) -> None:
+        """Add a chunk, or a whole completion, as JSON.
 
         Raises:
             ServerError: it reports an error.
-            UnusableReply: it is no object.
+            UnusableReply: it is no JSON, or no object.
         """
+        try:
+            body = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise UnusableReply("its body is not JSON") from error
+        self.add(body)
+
+    def add(self, body: object) -> None:
+        """Add a chunk, or a whole completion. The latest finish reason and usage count."""
         if not isinstance(body, dict):
             raise UnusableReply("its body is no object")
         if body.get("object") == "error" or body.get("error"):
@@ -49,7 +55,7 @@ class Completion:
         choices = body.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
         if not isinstance(choice, dict):
-            return ""
+            return
         self._has_choice = True
         self.finish_reason = choice.get("finish_reason") or self.finish_reason
         tokens = _object(choice, "logprobs").get("content")
@@ -58,14 +64,20 @@ class Completion:
         self.thoughts += _text(message.get("reasoning")) or _text(message.get("reasoning_content"))
         text = _text(message.get("content"))
         self.content += text
-        return text
+        self._deliver(text)
 
-    def check(self) -> None:
+    def end(self) -> None:
         """Raise UnusableReply if it has not ended; some servers send no usage, or nothing but the usage."""
         if self.usage is None and self.finish_reason is None:
             raise UnusableReply("its stream ends before the reply does")
         if not self._has_choice:
             raise UnusableReply("it has no choices")
+        if self.is_reasoned:
+            self._deliver(self.text)
+
+    def _deliver(self, text: str) -> None:
+        if self._listener and text:
+            self._listener.delta(text)
 
     @property
     def is_reasoned(self) -> bool:
@@ -115,42 +127,6 @@ class Completion:
             logprobs=logprobs or None,
             warnings=[REASONED] if self.is_reasoned else [],
         )
-
-
-async def read_completion(response: httpx2.Response, on_text: Callable[[str], None] | None) -> Completion:
-    """Return the completion in a response, streamed or not: servers may ignore `stream`.
-
-    Args:
-        response: the response, which is not read yet.
-        on_text: is called with each text.
-
-    Raises:
-        UnusableReply: the body is invalid, or the stream ends before the completion.
-        ServerError: the server reports an error.
-    """
-    completion = Completion()
-    is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
-
-    def write(text: str) -> None:
-        if on_text and text:
-            on_text(text)
-
-    try:
-        # A relay may change the content type of a stream.
-        if not is_stream and not (content := await response.aread()).startswith(b"data:"):
-            write(completion.add(await asyncio.to_thread(json.loads, content)))
-        else:
-            response.headers["content-type"] = "text/event-stream"
-            async for event in httpx2.EventSource(response, None):
-                if event.data.startswith("[DONE]"):
-                    break
-                write(completion.add(json.loads(event.data)))
-    except (ValueError, RecursionError) as error:
-        raise UnusableReply("its body is not JSON") from error
-    completion.check()
-    if completion.is_reasoned:
-        write(completion.text)
-    return completion
 
 
 def token_count(value: object) -> int:

@@ -2,13 +2,15 @@
 
 import asyncio
 import json
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Self, TypeVar
 
 import httpx2
 
-from sleuth.agents.llm.completions import Completion, read_completion, token_count
-from sleuth.agents.llm.errors import ServerError, as_model_errors
+from sleuth.agents.llm.completions import Completion, token_count
+from sleuth.agents.llm.errors import ServerError, as_model_error
 from sleuth.agents.model import Listener, Message
 from sleuth.tools.errors import ModelError, UsageError
 from sleuth.tools.http import RETRIES, UnusableReply, bounded_async_client, is_temporary, retry_pause
@@ -72,9 +74,9 @@ class Endpoint:
         count = (await self.about("/tokenize", {"model": model, "messages": messages})).get("count")
         return count if type(count) is int and count >= 0 else None
 
-    async def complete(
+    def complete(
         self, body: Mapping[str, Any], *, headers: Mapping[str, str] | None = None, listener: Listener | None = None
-    ) -> Completion:
+    ) -> Awaitable[Completion]:
         """Return a completion within the time-out, which includes all retries.
 
         Args:
@@ -85,16 +87,8 @@ class Endpoint:
         Raises:
             ModelError: after all retries.
         """
-
-        async def read(response: httpx2.Response) -> Completion:
-            try:
-                return await read_completion(response, listener.delta if listener else None)
-            except BaseException:
-                if listener:
-                    listener.reset()
-                raise
-
-        return await self._request(f"{self.url}/chat/completions", read, body, headers=headers)
+        read = partial(read_completion, listener=listener)
+        return self._request(f"{self.url}/chat/completions", read, body, headers=headers)
 
     async def probe(self, model: str, **options: object) -> Completion:
         """Return a very short completion with these options; an empty one if the server refuses them."""
@@ -131,27 +125,65 @@ class Endpoint:
     ) -> T:
         """Return what is read from the response to a GET, or a POST if there is a body. Failures are retried."""
         method, retries = "GET" if body is None else "POST", 0
-        async with as_model_errors(self.url, seconds=self.timeout):
-            while True:
-                try:
-                    async with self._http.stream(method, url, json=body, headers=headers) as response:
-                        if response.is_error:
-                            after = response.headers.get("retry-after", "")
-                            raise ServerError(_json_or_text(response), response.status_code, retry_after=after)
-                        return await read(response)
-                except (httpx2.RequestError, ServerError) as error:
-                    is_down = needs_server and isinstance(error, httpx2.ConnectError)
-                    if retries == RETRIES or is_down or isinstance(error, httpx2.TimeoutException):
-                        raise
-                    after = ""
-                    if isinstance(error, ServerError):
-                        if error.status == 501 or not is_temporary(error.status):
+        try:
+            async with asyncio.timeout(self.timeout):
+                while True:
+                    try:
+                        async with self._http.stream(method, url, json=body, headers=headers) as response:
+                            if response.is_error:
+                                after = response.headers.get("retry-after", "")
+                                raise ServerError(_json_or_text(response), response.status_code, retry_after=after)
+                            return await read(response)
+                    except (httpx2.RequestError, ServerError) as error:
+                        pause = _pause_after(error, retries, needs_server=needs_server)
+                        if pause >= self.timeout:
                             raise
-                        after = error.retry_after
-                    if (pause := retry_pause(retries, after)) >= self.timeout:
-                        raise
-                await asyncio.sleep(pause)
-                retries += 1
+                    await asyncio.sleep(pause)
+                    retries += 1
+        except (TimeoutError, httpx2.RequestError, ServerError) as error:
+            raise as_model_error(error, self.url, seconds=self.timeout) from error
+
+
+async def read_completion(response: httpx2.Response, listener: Listener | None = None) -> Completion:
+    """Return the completion in a response, streamed or not: servers may ignore `stream`.
+
+    Args:
+        response: the response, which is not read yet.
+        listener: receives each text; it is reset if the reply breaks off.
+
+    Raises:
+        UnusableReply: the body is invalid, or the stream ends before the completion.
+        ServerError: the server reports an error.
+    """
+    completion = Completion(listener)
+    is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+    try:
+        # A relay may change the content type of a stream.
+        if not is_stream and not (content := await response.aread()).startswith(b"data:"):
+            await asyncio.to_thread(completion.parse, content)
+        else:
+            response.headers["content-type"] = "text/event-stream"
+            async for event in httpx2.EventSource(response, None):
+                if event.data.startswith("[DONE]"):
+                    break
+                completion.parse(event.data)
+        completion.end()
+    except BaseException:
+        if listener:
+            listener.reset()
+        raise
+    return completion
+
+
+def _pause_after(error: httpx2.RequestError | ServerError, retries: int, *, needs_server: bool) -> float:
+    """Return the seconds after which a failed request is sent again; infinity if it is not."""
+    is_down = needs_server and isinstance(error, httpx2.ConnectError)
+    if retries == RETRIES or is_down or isinstance(error, httpx2.TimeoutException):
+        return math.inf
+    if not isinstance(error, ServerError):
+        return retry_pause(retries, "")
+    is_final = error.status == 501 or not is_temporary(error.status)
+    return math.inf if is_final else retry_pause(retries, error.retry_after)
 
 
 def _is_unsupported(error: ModelError) -> bool:

@@ -1,10 +1,8 @@
 """Errors of requests to the model server, each with a remedy in its message."""
 
-import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 
 import httpx2
 
@@ -48,25 +46,21 @@ def unknown_model(name: str, known: list[str]) -> UnknownName:
     return UnknownName("model", name, known, f"{served} See SLEUTH_MODEL and SLEUTH_MODELS.")
 
 
-@asynccontextmanager
-async def as_model_errors(url: str, *, seconds: float) -> AsyncIterator[None]:
-    """Limit the duration of a request with all its retries, and raise its failure as a ModelError."""
+def as_model_error(error: Exception, url: str, *, seconds: float) -> ModelError:
+    """Return the failure of a request with all its retries, which had this number of seconds, as a ModelError."""
     server = f"The model server at {url}"
-    try:
-        async with asyncio.timeout(seconds):
-            yield
-    except (TimeoutError, httpx2.TimeoutException) as error:
-        raise ModelTimeout(f"{server} gave no reply within {seconds:g} s: see SLEUTH_TIMEOUT.") from error
-    except ServerError as error:
-        raise _refused(server, error.status, error.detail) from error
-    except UnusableReply as error:
-        raise ModelUnavailable(f"{server} sends no usable reply, also after retries: {error}.") from error
-    except (httpx2.ReadError, httpx2.RemoteProtocolError) as error:
-        closed = "closed the connection during its reply, also after retries: see its log."
-        raise ModelUnavailable(f"{server} {closed}") from error
-    except httpx2.RequestError as error:
-        start = "start one with `sleuth model serve`, or set SLEUTH_MODEL_URL."
-        raise ModelUnavailable(f"No model server answers at {url}: {start}") from error
+    match error:
+        case ServerError():
+            return _refused(server, error.status, error.detail)
+        case TimeoutError() | httpx2.TimeoutException():
+            return ModelTimeout(f"{server} gave no reply within {seconds:g} s: see SLEUTH_TIMEOUT.")
+        case UnusableReply():
+            return ModelUnavailable(f"{server} sends no usable reply, also after retries: {error}.")
+        case httpx2.ReadError() | httpx2.RemoteProtocolError():
+            closed = "closed the connection during its reply, also after retries: see its log."
+            return ModelUnavailable(f"{server} {closed}")
+    start = "start one with `sleuth model serve`, or set SLEUTH_MODEL_URL."
+    return ModelUnavailable(f"No model server answers at {url}: {start}")
 
 
 def _refused(server: str, status: int, detail: str) -> ModelError:

@@ -1,11 +1,9 @@
 """Model calls as LangChain callbacks: a tracer shows each call as a run of a chat model."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
-from langchain_core.callbacks import AsyncCallbackManager
+from langchain_core.callbacks import AsyncCallbackManager, AsyncCallbackManagerForLLMRun
 from langchain_core.messages import AIMessage, convert_to_messages
 from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 from langchain_core.outputs import ChatGeneration, LLMResult
@@ -16,41 +14,47 @@ from sleuth.agents.model import Reply
 from sleuth.tools.tracing.callbacks import trace_headers
 
 
-@dataclass(kw_only=True)
 class TracedCall:
-    """A call with the headers that continue its trace in the model server, and its reply, once there is one."""
+    """A call that is reported to the callbacks of the current run, if there are any, while its block runs.
 
-    headers: Mapping[str, str]
-    message: AIMessage = field(default_factory=lambda: AIMessage(""))
-
-
-@asynccontextmanager
-async def trace_call(body: Mapping[str, Any], *, url: str) -> AsyncIterator[TracedCall]:
-    """Report the call that is made in the block to the callbacks of the current run, if there are any.
-
-    Args:
-        body: the request, with its model and messages.
-        url: the address of the model server.
+    Attributes:
+        headers: those that continue the trace in the model server.
+        reply: the reply, set by the block.
     """
-    callbacks = ensure_config().get("callbacks")
-    if not isinstance(callbacks, AsyncCallbackManager) or not callbacks.handlers:
-        yield TracedCall(headers=trace_headers(None))
-        return
-    manager = callbacks.copy()
-    manager.add_tags([TAG_NOSTREAM], inherit=False)  # a role's reply is not a chat message
-    parameters = {name: value for name, value in body.items() if name != "messages"} | {"base_url": url}
-    (run,) = await manager.on_chat_model_start(
-        {"name": "OpenAI-compatible server"},
-        [convert_to_messages(body["messages"])],
-        invocation_params=parameters,
-    )
-    call = TracedCall(headers=trace_headers(manager, run.run_id))
-    try:
-        yield call
-    except BaseException as error:
-        await run.on_llm_error(error)
-        raise
-    await run.on_llm_end(LLMResult(generations=[[ChatGeneration(message=call.message)]]))
+
+    reply: Reply
+
+    def __init__(self, body: Mapping[str, Any], *, url: str) -> None:
+        """Set the request, with its model and messages, and the address of the model server."""
+        self.headers: Mapping[str, str] = {}
+        self._body = body
+        self._url = url
+        self._run: AsyncCallbackManagerForLLMRun | None = None
+
+    async def __aenter__(self) -> Self:
+        """Report the request."""
+        callbacks = ensure_config().get("callbacks")
+        if not isinstance(callbacks, AsyncCallbackManager) or not callbacks.handlers:
+            self.headers = trace_headers(None)
+            return self
+        manager = callbacks.copy()
+        manager.add_tags([TAG_NOSTREAM], inherit=False)  # a role's reply is not a chat message
+        parameters = {name: value for name, value in self._body.items() if name != "messages"} | {"base_url": self._url}
+        (self._run,) = await manager.on_chat_model_start(
+            {"name": "OpenAI-compatible server"},
+            [convert_to_messages(self._body["messages"])],
+            invocation_params=parameters,
+        )
+        self.headers = trace_headers(manager, self._run.run_id)
+        return self
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Report the reply or the error."""
+        if self._run and error:
+            await self._run.on_llm_error(error)
+        elif self._run:
+            generation = ChatGeneration(message=as_message(self.reply))
+            await self._run.on_llm_end(LLMResult(generations=[[generation]]))
 
 
 def as_message(reply: Reply) -> AIMessage:

@@ -7,6 +7,7 @@ Concurrent asks start in order, so calls and warnings are recorded in order, ind
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Generic, NotRequired
@@ -18,15 +19,13 @@ from typing_extensions import TypedDict
 
 from sleuth import prompts
 from sleuth.agents.formatting import escape_chat_markers
-from sleuth.agents.llm.token_stream import NO_STREAM, TokenStream
-from sleuth.agents.model import DEMO_MODEL, Message, Model, Reply, Request
+from sleuth.agents.model import DEMO_MODEL, Message, Model, Reply, ReplyStreams, Request
 from sleuth.agents.model_calls.context_fitting import describe_loss, fit_sources, halve_sources
 from sleuth.agents.model_calls.output_parsing import Unparsable, parse_reply
 from sleuth.agents.role import FOR_PEOPLE, I, O, Role
 from sleuth.tools.errors import BadReply, ContextTooLong
 from sleuth.tools.storage.archive import Archive
 from sleuth.tools.text.language import may_be_english
-from sleuth.tools.text.normalization import sanitize
 
 REPAIR = "shared/repair"
 LANGUAGE = "shared/language"
@@ -94,7 +93,7 @@ class ModelCaller:
         model: answers the requests.
         archive: stores the prompts.
         seed: the seed of this execution, from which each call's seed is derived.
-        token_stream: streams the replies; by default nobody listens.
+        streams: the streams of the replies; None if nobody subscribes.
     """
 
     def __init__(
@@ -104,13 +103,13 @@ class ModelCaller:
         *,
         seed: str,
         limit: int | None = None,
-        token_stream: TokenStream | None = None,
+        streams: ReplyStreams | None = None,
     ) -> None:
         """`limit` is the number of calls that the run can still afford: no repair exceeds it."""
         self.model = model
         self.archive = archive
         self.seed = seed
-        self.token_stream = token_stream or NO_STREAM
+        self.streams = streams
         self._limit = limit
         self._ledger: list[_CallEntry] = []
         self._current: dict[asyncio.Task[Any] | None, _CallEntry] = {}
@@ -141,23 +140,30 @@ class ModelCaller:
             ContextTooLong: the prompt does not fit even without sources.
             ModelError: the server gave no usable reply.
         """
-        return (await self.ask_with_reply(role, input))[0]
+        call = self._begin(role, input)
+        return call.end(await task(call.ask)())
+
+    async def ask_or(self, role: Role[I, O], input: I, otherwise: O, loss: str) -> O:
+        """Like `ask`, but return `otherwise` and warn of the loss if no reply can be parsed."""
+        call = self._begin(role, input)
+        try:
+            return call.end(await task(call.ask)())
+        except BadReply as error:
+            self.warn(f"{error} {loss}")
+            return otherwise
 
     async def ask_with_reply(self, role: Role[I, O], input: I) -> tuple[O, Reply]:
         """Like `ask`, also return the reply itself, for its log-probabilities."""
+        call = self._begin(role, input)
+        asked = await task(call.ask)()
+        return call.end(asked), asked["reply"]
+
+    def _begin(self, role: Role[I, O], input: I) -> "_RoleCall[I, O]":
         self._current[asyncio.current_task()] = entry = _CallEntry()
         self._ledger.append(entry)
-        node = str(get_config()["metadata"]["langgraph_node"])
-        call = _RoleCall(self, role, input, node=node, earlier=self._started)
+        call = _RoleCall(self, role, input, entry, earlier=self._started)
         self._started += 1
-        asked = await task(call.ask)()
-        entry.calls |= asked["calls"]
-        entry.warnings += asked["warnings"]
-        if asked["failure"] is not None:
-            raise BadReply(asked["failure"], asked["reply"]["text"])
-        if call.output is None:  # the task was completed before a crash
-            call.output, _ = parse_reply(role, asked["reply"])
-        return call.output, asked["reply"]
+        return call
 
     def can_repair(self, earlier: int) -> bool:
         """Return whether a repair fits the limit, if each of the earlier asks may need one too."""
@@ -170,16 +176,17 @@ class _RoleCall(Generic[I, O]):
     LangGraph names the tasks of a run after the methods `ask` and `call`.
     """
 
-    def __init__(self, caller: ModelCaller, role: Role[I, O], input: I, *, node: str, earlier: int) -> None:
+    def __init__(self, caller: ModelCaller, role: Role[I, O], input: I, entry: _CallEntry, *, earlier: int) -> None:
         self._caller = caller
         self._role = role
         self._input = input
-        self._node = node
+        self._entry = entry
+        self._node = str(get_config()["metadata"]["langgraph_node"])
         self._earlier = earlier
         self._repair: tuple[Message, ...] = ()
         self._calls: dict[str, CallRecord] = {}
         self._warnings: list[str] = []
-        self.output: O | None = None
+        self._output: O | None = None
 
     async def ask(self) -> _Asked:
         """Ask, and ask once more with the fault if the reply cannot be used.
@@ -209,6 +216,16 @@ class _RoleCall(Generic[I, O]):
         failure = fault and f"The {role.name} gave a reply that cannot be used: {fault}. {quoted}"
         return _Asked(reply=reply, failure=failure, calls=self._calls, warnings=self._warnings)
 
+    def end(self, asked: _Asked) -> O:
+        """Record the cost of an ask that has ended, and return its output, or raise BadReply."""
+        self._entry.calls |= asked["calls"]
+        self._entry.warnings += asked["warnings"]
+        if asked["failure"] is not None:
+            raise BadReply(asked["failure"], asked["reply"]["text"])
+        if self._output is None:  # the task was completed before a crash
+            self._output, _ = parse_reply(self._role, asked["reply"])
+        return self._output
+
     def _messages(self, input: I) -> tuple[Message, ...]:
         return render_messages(self._role, input) + self._repair
 
@@ -216,9 +233,10 @@ class _RoleCall(Generic[I, O]):
         """Keep the output of a reply, or return its fault. Tokens streamed of a reply with a fault are withdrawn."""
         role = self._role
         try:
-            self.output, cuts = parse_reply(role, reply)
+            self._output, cuts = parse_reply(role, reply)
         except Unparsable as fault:
-            self._caller.token_stream.withdraw(node=self._node, role=role.name, call=sent["call_id"])
+            if streams := self._caller.streams:
+                streams.withdraw(node=self._node, role=role.name, call=sent["call_id"])
             return str(fault)
         self._warnings += [f"{role.prompt}: {cut}" for cut in cuts]
         return None
@@ -230,8 +248,10 @@ class _RoleCall(Generic[I, O]):
         role, caller = self._role, self._caller
         place = f"{caller.seed}\n{metadata['langgraph_step']}\n{metadata['langgraph_path']}"
         number = int.from_bytes(sha256(place.encode("utf-8", "replace")).digest()[:4]) >> 1
+        id = execution.task_id
+        stream = caller.streams.listen(node=self._node, role=role.name, call=id) if caller.streams else None
         request = Request(
-            call_id=execution.task_id,
+            call_id=id,
             role=role.name,
             prompt=role.prompt,
             messages=self._messages(self._input),
@@ -239,14 +259,18 @@ class _RoleCall(Generic[I, O]):
             sampling=replace(role.sampling, seed=number),
             schema=role.schema(),
             choices=role.choices,
+            listener=stream,
         )
         await caller.archive.keep([request.text()])  # before it is sent
-        sent = _Sent(call_id=request.call_id, prompt=request.text_hash(), reply=None)
+        sent = _Sent(call_id=id, prompt=request.text_hash(), reply=None)
         try:
-            reply = await caller.token_stream.call(caller.model, request, node=self._node)
+            with stream or nullcontext():
+                reply = await caller.model.call(request)
         except ContextTooLong as error:
             return {**sent, "reason": str(error)}
-        return {**sent, "reply": {**reply, "text": sanitize(reply["text"])}}
+        if stream:
+            stream.finish(reply)
+        return {**sent, "reply": reply}
 
     def _record(self, sent: _Sent, reply: Reply) -> None:
         self._calls[sent["call_id"]] = CallRecord(

@@ -3,14 +3,12 @@
 import json
 import re
 from collections.abc import Iterator
-from functools import reduce
-from operator import getitem
-from typing import Annotated, Any, cast, get_args, get_origin
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 
 from sleuth.agents.model import Reply
+from sleuth.agents.model_calls.leniency import Leniency, bare
 from sleuth.agents.role import I, O, Role
 from sleuth.agents.thoughts import without_thoughts
 from sleuth.tools.text.normalization import sanitize
@@ -28,18 +26,6 @@ MAX_DEPTH = 50
 
 MAX_CHARS = 60_000
 """Characters from which a reply is refused: models write far less, and longer ones would delay other runs."""
-
-_ROUNDS = 100
-"""The most faults that are repaired."""
-
-_MOST_FAULTS = 1000
-"""Faults above which a reply is refused: listing them in each round takes seconds."""
-
-_NUMBER = re.compile(r"(?<!\d)(?:(?<!\w)-)?\d{1,9}(?!\d)")
-_NUMBERED = re.compile(r"\W*(?:[^\W\d]+\W*)?(\d{1,9})\W*")
-_YES_OR_NO = re.compile(r"\W*(?:(yes|true)|no|false)\b", re.IGNORECASE)
-_NEEDED = ("string_type", "string_too_short", "bool_type", "bool_parsing", "too_short")
-"""Faults for which a whole reply is refused, if they are outside its lists."""
 
 
 class Unparsable(Exception):
@@ -109,8 +95,8 @@ def _structured(text: str, output: type[O], *, cut_off: bool) -> tuple[O, list[s
         except ValidationError as error:
             first = error.errors()[:3]  # short enough for a prompt
             fault = "; ".join(f"{'.'.join(map(str, each['loc'])) or 'the whole'}: {each['msg']}" for each in first)
-        if not fault and value and not cast(BaseModel, read[0]).model_fields_set:
-            fault = "it has none of the fields asked for"
+        except ValueError as error:
+            fault = str(error)
         is_valid, problem = not fault, problem or fault
         rank = (bool(value), isinstance(value, dict))
         if is_valid and not is_repeated and rank >= best_rank:
@@ -145,29 +131,18 @@ def _storable(value: object, levels: int = MAX_DEPTH) -> object:
     return [_storable(item, levels - 1) for item in value] if isinstance(value, list) else value
 
 
-# Values of nearly the right type: converted where their meaning is plain, otherwise cut or dropped. Pydantic's faults
-# name the place and the kind of each. Dropped are a field with a default, or the entry of a list.
-
-
 def coerce(value: Any, output: type[O]) -> tuple[O, list[str]]:  # noqa: ANN401 - JSON
-    """Return the output that a JSON value means, and what was cut or dropped; the value itself is changed.
+    """Return the output that a JSON value means, and what was cut or dropped.
 
     Raises:
         ValidationError: a part that is needed is missing or cannot be understood.
     """
     assert issubclass(output, BaseModel)
-    value, losses = _unwrapped(value, output), list[str]()
-    for _ in range(_ROUNDS):
-        try:
-            return output.model_validate(value), losses
-        except ValidationError as error:
-            if error.error_count() > _MOST_FAULTS:
-                raise
-            try:
-                losses += _mend(value, output, error.errors()[-1])
-            except (LookupError, TypeError):  # a validator has changed the value before, or nothing can be dropped
-                raise error from None
-    return output.model_validate(value), losses
+    leniency = Leniency()
+    read = output.model_validate(_unwrapped(value, output), context=leniency)
+    if value and not read.model_fields_set - leniency.dropped:
+        raise ValueError("it has none of the fields asked for")
+    return read, leniency.losses
 
 
 def _unwrapped(value: Any, output: type[BaseModel]) -> Any:  # noqa: ANN401 - JSON
@@ -181,98 +156,3 @@ def _unwrapped(value: Any, output: type[BaseModel]) -> Any:  # noqa: ANN401 - JS
     if len(value) == 1 and isinstance(value[0], dict) and value[0].keys() & fields.keys():
         return value[0]
     return {next(iter(fields)): value} if len(fields) == 1 else value
-
-
-def _mend(value: Any, output: type[BaseModel], fault: ErrorDetails) -> list[str]:  # noqa: ANN401 - JSON
-    """Convert, cut or drop the value at the place of a fault; return what is lost. Raises LookupError if it cannot."""
-    place, kind = fault["loc"], fault["type"]
-    parent = reduce(getitem, place[:-1], value)
-    name = ".".join(map(str, place))
-    if kind in ("too_long", "string_too_long"):
-        whole, most = parent[place[-1]], fault["ctx"]["max_length"]
-        if len(whole) <= most:
-            raise LookupError(name)
-        parent[place[-1]] = whole[:most]
-        what = "characters" if isinstance(whole, str) else "entries"
-        return [f"{name} was cut from {len(whole)} to {most} {what}"]
-    converted = None if kind == "missing" else _converted(parent[place[-1]], output, fault)
-    if converted is not None:
-        parent[place[-1]] = converted
-        return []
-    numbers = [at for at, key in enumerate(place) if isinstance(key, int)]
-    if kind != "missing" and isinstance(parent, dict) and (numbers or kind not in _NEEDED):
-        del parent[place[-1]]
-    else:
-        place = place[: numbers[-1] + 1]
-        del reduce(getitem, place[:-1], value)[place[-1]]
-    return [f"{name} was dropped: {fault['msg']}"]
-
-
-def _converted(value: object, output: type[BaseModel], fault: ErrorDetails) -> object:
-    """Return the value in the type that a fault asks for; None if its meaning is not plain."""
-    kind, text = fault["type"], _as_text(value) or ""
-    if kind == "string_type":
-        return _as_text(value)
-    if kind == "list_type":
-        return _as_list(value)
-    if kind.startswith("int_"):
-        numbers = _NUMBER.findall(text)
-        return int(numbers[0]) if len(numbers) == 1 else None
-    if kind.startswith("bool_"):
-        match = _YES_OR_NO.match(text)
-        return bool(match[1]) if match else None
-    if kind == "literal_error":
-        allowed = re.findall(r"'([^']*)'", fault["ctx"]["expected"])
-        return next((each for each in allowed if re.match(rf"{re.escape(bare(each))}\b", bare(text))), None)
-    return _as_object(value, _type_at(output, fault["loc"])) if kind == "model_type" else None
-
-
-def _type_at(output: type[BaseModel], place: tuple[int | str, ...]) -> type[BaseModel]:
-    """Return the type at a place in an output."""
-    kind: Any = output
-    for key in place:
-        kind = kind.model_fields[key].annotation if isinstance(key, str) else get_args(kind)[0]
-        kind = get_args(kind)[0] if get_origin(kind) is Annotated else kind
-    return cast(type[BaseModel], kind)
-
-
-def _as_object(value: object, output: type[BaseModel]) -> object:
-    """Return an object for a bare number or text, which is its first field of that type, preferably a required one."""
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    if value is None or isinstance(value, bool | dict | list):
-        return value if isinstance(value, dict) else None
-    fields = sorted(output.model_fields.items(), key=lambda field: not field[1].is_required())
-    named = {kind: next((name for name, field in fields if field.annotation is kind), None) for kind in (int, str)}
-    text = _as_text(value)
-    number = _NUMBERED.fullmatch(text or "")
-    if number and named[int]:
-        return {named[int]: int(number[1])}
-    return {named[str]: text} if named[str] else None
-
-
-def _as_text(value: object) -> str | None:
-    """Return a value as text; None for objects with several values."""
-    if isinstance(value, dict) and len(value) != 1:
-        return None
-    if isinstance(value, dict | list):
-        texts = [_as_text(each) for each in (value.values() if isinstance(value, dict) else value)]
-        return None if None in texts else ", ".join(filter(None, texts))
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    whole = int(value) if isinstance(value, float) and value.is_integer() else value
-    return "" if whole is None else str(whole)
-
-
-def _as_list(value: object) -> list[Any]:
-    """Return a single entry, or numbers in a text, as a list."""
-    if not isinstance(value, str):
-        return [] if value is None else [value]
-    if not re.search(r"[^\W\d]", value):
-        return [int(number) for number in _NUMBER.findall(value)]
-    return [value]
-
-
-def bare(text: str) -> str:
-    """Return a label in lower case, without marks around it."""
-    return re.sub(r"^\W+|\W+$", "", text).casefold()

@@ -15,7 +15,7 @@ from sleuth.agents.roles.inputs import StepsInput
 from sleuth.agents.roles.reading import ANSWER_FROM_MEMORY, Unaided
 from sleuth.graphs.core.context import Context, InPaper, MethodSettings
 from sleuth.graphs.core.method import Method
-from sleuth.graphs.core.node import Call, ask_or, new_graph, node_with, nothing
+from sleuth.graphs.core.node import Call, new_graph, node_with, nothing
 from sleuth.graphs.core.state import Question, RunState, Update
 from sleuth.graphs.evidence.outcomes import as_steps, finish, stated_answer
 
@@ -39,7 +39,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     call.require()
     settings = call.settings
     given = StepsInput(question=state.question, known=as_steps(state.notes.values()))
-    reply = await ask_or(call.model, ANSWER_FROM_MEMORY, given, Unaided(known=False), "The question stays open.")
+    reply = await call.model.ask_or(ANSWER_FROM_MEMORY, given, Unaided(known=False), "The question stays open.")
     stands = reply.known or not settings.may_not_know
     return finish(call.model, state, stated_answer(reply.answer, state.question) if stands else "", [])
 

@@ -18,7 +18,7 @@ from sleuth.agents.roles.reasoning import THINK, ThinkInput
 from sleuth.graphs.core.answer import make_verdict
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method, summarize_update
-from sleuth.graphs.core.node import Call, ask_or, new_graph, node
+from sleuth.graphs.core.node import Call, new_graph, node
 from sleuth.graphs.core.state import Lines, Question, RunState, Update
 from sleuth.graphs.evidence.citations import find_support
 from sleuth.graphs.evidence.outcomes import Generation, as_steps, finish, generate, make_note, stated_answer
@@ -76,7 +76,7 @@ async def reason(state: State, call: Call[Settings]) -> Update:
         known=as_steps(state.notes.values()),
         thoughts=tuple(state.thoughts),
     )
-    reply = await ask_or(call.model, THINK, given, "", "The question is answered from what was found.")
+    reply = await call.model.ask_or(THINK, given, "", "The question is answered from what was found.")
     text = strip_marks(reply)
     thought = next((text[start:end] for start, end in sentence_spans(text, lines=False)), "")
     last = len(state.thoughts) + 1 >= call.settings.max_steps

@@ -19,7 +19,7 @@ from sleuth.agents.roles.planning import ACT, ACT_WITH_TOOLS, ActInput, Action, 
 from sleuth.graphs.core.answer import Note
 from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
-from sleuth.graphs.core.node import Call, ask_or, new_graph, node, node_with, nothing
+from sleuth.graphs.core.node import Call, new_graph, node, node_with, nothing
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update
 from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, finish, generate, make_note, stated_answer
@@ -74,7 +74,7 @@ async def act(state: State, call: Call[Settings]) -> Update:
     asked = {comparison_key(query) for query in given.searches}
     role: Role[ActInput, Any] = ACT if call.settings.tools == "search" else ACT_WITH_TOOLS
     nothing = Action(action="answer") if role is ACT else ToolAction(action="answer")
-    reply: Action | ToolAction = await ask_or(call.model, role, given, nothing, "The question stays open.")
+    reply: Action | ToolAction = await call.model.ask_or(role, given, nothing, "The question stays open.")
     update = _next_step(reply, [*first], shown)
     if reply.action == "answer" and state.notes and not state.rounds:
         update = {"query": state.question, "tool": "search" if call.settings.tools == "search" else "semantic"}

@@ -17,7 +17,7 @@ from sleuth.agents.roles.inputs import StepsInput
 from sleuth.agents.roles.planning import FOLLOW_UP, FollowUp
 from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
-from sleuth.graphs.core.node import Call, ask_or, known_notes, new_graph, node, node_with
+from sleuth.graphs.core.node import Call, known_notes, new_graph, node, node_with
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update, plan_unless_halted
 from sleuth.graphs.evidence.outcomes import answer_question, as_steps, finish, make_note, read_answer, stated_answer
 from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
@@ -54,7 +54,7 @@ async def plan(state: State, call: Call[Settings]) -> Update:
         return {"follow_up": ""}
     call.require()
     given = StepsInput(question=state.question, known=as_steps(state.notes.values()))
-    reply = await ask_or(call.model, FOLLOW_UP, given, FollowUp(follow_up="No"), "The question stays open.")
+    reply = await call.model.ask_or(FOLLOW_UP, given, FollowUp(follow_up="No"), "The question stays open.")
     update: Update = {"follow_up": reply.question.strip()}
     if reply.follow_up == "No":
         update = {"follow_up": "", "final": stated_answer(reply.answer, state.question)}

@@ -18,7 +18,6 @@ from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 from pydantic import Field, model_validator
 
-from sleuth.agents.llm.token_stream import NO_STREAM, AnswerStream
 from sleuth.agents.llm.tracing import as_usage
 from sleuth.agents.model_calls.caller import is_demo
 from sleuth.agents.roles import conversation, planning
@@ -30,8 +29,9 @@ from sleuth.graphs.core.answer import Subrun, Verdict, total_cost
 from sleuth.graphs.core.approval import AwaitsApproval, ask_approval
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.core.method import MODELLESS_METHOD, DelegatingSettings, Method, summarize_update
-from sleuth.graphs.core.node import Call, ask_or, node
+from sleuth.graphs.core.node import Call, UntracedGraph, node
 from sleuth.graphs.core.state import RunState, Update, same_question
+from sleuth.graphs.core.streaming import AnswerStream
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
 from sleuth.graphs.evidence.answer_text import with_footnotes
 from sleuth.graphs.evidence.text_spans import content_words
@@ -118,7 +118,7 @@ async def converse(state: State, call: Call[Settings]) -> Update:
     made = conversation.SmallTalk()
     if _uses_model(call):
         call.require()
-        made = await ask_or(call.model, conversation.REPLY, as_conversation(state.messages, state.question), made, "")
+        made = await call.model.ask_or(conversation.REPLY, as_conversation(state.messages, state.question), made, "")
         if made.needs_search:
             return {"verdict": None}
     return {"verdict": Verdict(status="answered", text=REPLIES[made.reply], citations=[])}
@@ -128,10 +128,10 @@ async def converse(state: State, call: Call[Settings]) -> Update:
 async def clarify(state: State, call: Call[Settings]) -> Update:
     """Ask what an ambiguous question means, unless that would only repeat it."""
     call.require()
-    call.model.token_stream = NO_STREAM
+    call.model.streams = None
     otherwise = conversation.AskedBack(question="What do you mean by that?")
     given = as_conversation(state.messages, state.question)
-    back = await ask_or(call.model, conversation.ASK_BACK, given, otherwise, "")
+    back = await call.model.ask_or(conversation.ASK_BACK, given, otherwise, "")
     asked = content_words(state.question)
     if asked <= content_words(back.question) if len(asked) > 1 else same_question(back.question, state.question):
         call.model.warn("The clarifying question would have repeated the message: the message is looked up.")
@@ -305,7 +305,7 @@ def carry_out(state: State) -> Literal["act", "approve", "answer"]:
 
 def graph() -> StateGraph[State, Context, Message, State]:
     """Return the uncompiled state machine."""
-    graph = StateGraph(State, context_schema=Context, input_schema=Message)
+    graph = UntracedGraph(State, context_schema=Context, input_schema=Message)
     nodes: tuple[Any, ...] = (classify, converse, clarify, listen, refine, plan, approve, act, answer)
     for each in nodes:
         graph.add_node(each)
@@ -331,7 +331,7 @@ async def _kind_of(given: conversation.ConversationInput, call: Call[Settings]) 
     if is_answered_by_rule(question):
         return "small talk"
     if call.settings.method != MODELLESS_METHOD:
-        kind = await ask_or(call.model, conversation.ROUTE, given, "follow-up", "The message is taken for a question.")
+        kind = await call.model.ask_or(conversation.ROUTE, given, "follow-up", "The message is taken for a question.")
     if not _uses_model(call):
         needs_search = _has_subject(question) or resolve_references(question, given.turns) != question
         return "follow-up" if needs_search else "small talk"

@@ -11,7 +11,6 @@ from sleuth.agents.model_calls.caller import CallRecord, ModelCaller
 from sleuth.agents.roles.conversation import REWRITE, ConversationInput, Rewritten
 from sleuth.graphs.chat.references import refers_back, resolve_references
 from sleuth.graphs.core.context import Services
-from sleuth.graphs.core.node import ask_or
 from sleuth.tools.storage.archive import Archive
 from sleuth.tools.tracing.callbacks import traced
 
@@ -37,7 +36,7 @@ async def make_standalone(asking: ModelCaller | None, question: str, turns: Sequ
         return resolve_references(question, turns)
     given = ConversationInput(question=question, turns=tuple(turns))
     loss = "Rules rewrite the question instead."
-    made = await ask_or(asking, REWRITE, given, Rewritten.model_construct(question=question), loss)
+    made = await asking.ask_or(REWRITE, given, Rewritten.model_construct(question=question), loss)
     rewritten = made.question.strip() or question
     return resolve_references(rewritten, turns) if refers_back(rewritten) else rewritten
 

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Self, TypeVar
 from langgraph.runtime import RunControl
 from pydantic import BaseModel, ConfigDict, Field
 
-from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.agents.model import Model
 from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.graphs.core.answer import Note, Threshold, Verdict
+from sleuth.graphs.core.streaming import TokenStream
 from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search import Retriever
 from sleuth.tools.search.vectors import Embedder
@@ -161,8 +161,8 @@ class Services:
 
     `embedder` compares texts; `thresholds` are those fitted for the models in use, by prompt; `graph` and `predictor`
     are the knowledge graph and the classifier of question attributes of hybrid-rag; `checker` reads the evidence of
-    answers, unless a method's settings switch it off; `tracing` applies where the callbacks and the parent run have no
-    tracer, and `trace_texts` adds texts to OpenTelemetry's spans.
+    answers, unless a method's settings switch it off; `tracing` applies to the runs that sleuth starts, where the
+    callbacks and the parent run have no tracer, and `trace_texts` adds texts to OpenTelemetry's spans.
     """
 
     model: Model

@@ -1,4 +1,4 @@
-"""Events that a run streams."""
+"""Events that a run streams, each with a `kind`."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -15,6 +15,7 @@ class Step:
     answer; empty for other runs.
     """
 
+    kind: Literal["step"] = "step"
     thread: str
     node: str
     state: Literal["started", "finished"]
@@ -29,14 +30,17 @@ class Step:
 class Delta:
     """Tokens of a reply that is being written. They are not stored; the node's `Step` has the result.
 
-    `call` is the id of the model call, as in the state's `calls` once it has ended.
+    `call` is the id of the model call, as in the state's `calls` once it has ended. `is_answer` is true in the node
+    that writes the answer of the run.
     """
 
+    kind: Literal["delta"] = "delta"
     thread: str
     node: str
     role: str
     call: str
     text: str
+    is_answer: bool = False
     method: str = ""
     part_of: str = ""
 
@@ -47,10 +51,12 @@ class Reset:
     revoke.
     """
 
+    kind: Literal["reset"] = "reset"
     thread: str
     node: str
     role: str
     call: str
+    is_answer: bool = False
     method: str = ""
     part_of: str = ""
 
@@ -58,8 +64,9 @@ class Reset:
 Event = Step | Delta | Reset | Answer
 """An event of a run; deltas and resets only reach subscribers."""
 
+_KINDS: dict[str, type[Step | Delta | Reset]] = {"step": Step, "delta": Delta, "reset": Reset}
+
 
 def parse_event(item: dict[str, Any]) -> Step | Delta | Reset:
-    """Return the event of an item of a run's stream: each kind has a field that the others lack."""
-    kind = Step if "state" in item else Delta if "text" in item else Reset
-    return kind(**item)
+    """Return the event of an item of a run's stream."""
+    return _KINDS[item["kind"]](**item)

@@ -105,7 +105,8 @@ class Method:
     most on the example questions, and on two hops. `docs/benchmarks/answers.md` has them by number of hops; empty where
     it was not measured. A `baseline` is included for comparison. A method whose `needs_model` is False reads with the
     evidence checker alone. `start_from_plan` returns the update that the node `plan` would make of given steps, for its
-    settings; None if a method has no such plan.
+    settings; None if a method has no such plan. `answers` is the node whose model calls write the answer: their text is
+    streamed as that of a message.
 
     `summarize_update` describes the update of a node in lines. `read_graph` and `read_table` return the question's
     graph and the table that a state contains, for the answer; by default there are none.
@@ -118,6 +119,7 @@ class Method:
     graph: Callable[[], StateGraph[Any, Context, Any, Any]]
     settings: type[MethodSettings]
     calls: str = ""
+    answers: str = "answer"
     baseline: bool = False
     needs_model: bool = True
     start_from_plan: Callable[[dict[str, Any], Any], Mapping[str, Any]] | None = None

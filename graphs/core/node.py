@@ -19,16 +19,16 @@ from dataclasses import fields
 from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 from langgraph.graph import StateGraph
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 from sleuth.agents.model_calls.caller import ModelCaller
-from sleuth.agents.role import I, O, Role
 from sleuth.graphs.core.answer import Note, make_verdict
 from sleuth.graphs.core.context import Budget, Context, MethodSettings
 from sleuth.graphs.core.passages import deserialize_passage
 from sleuth.graphs.core.state import Question, RunState, Update
-from sleuth.tools.errors import BadReply
 from sleuth.tools.text.language import prepare_detection
+from sleuth.tools.tracing.callbacks import Untraced
 from sleuth.tools.types import Passage
 
 K = TypeVar("K")
@@ -74,7 +74,7 @@ class Call(Generic[S]):
                 context.archive,
                 seed=seed,
                 limit=self.remaining().max_calls,
-                token_stream=context.token_stream,
+                streams=context.token_stream,
             )
         return self._model
 
@@ -201,9 +201,17 @@ def known_notes(state: RunState) -> Iterable[Note]:
     return state.notes.values()
 
 
+class UntracedGraph(StateGraph[StateT, Context, Any, StateT]):
+    """State machine that LangSmith's environment variables alone do not trace, also if an application compiles it."""
+
+    def compile(self, *arguments: Any, **options: Any) -> CompiledStateGraph[StateT, Context, Any, StateT]:  # noqa: ANN401 - those of the base
+        """Compile as the base does."""
+        return super().compile(*arguments, **options).with_config(callbacks=[Untraced()])
+
+
 def new_graph(state: type[StateT], *nodes: Node) -> StateGraph[StateT, Context, Question, StateT]:
     """Return a method's graph with these nodes, in their order, and no edges."""
-    graph = StateGraph(state, context_schema=Context, input_schema=Question)
+    graph = UntracedGraph(state, context_schema=Context, input_schema=Question)
     for each in nodes:
         added: Any = each
         graph.add_node(added)
@@ -213,12 +221,3 @@ def new_graph(state: type[StateT], *nodes: Node) -> StateGraph[StateT, Context, 
 async def gather_by_key(asks: Mapping[K, Awaitable[V]]) -> dict[K, V]:
     """Return the results of awaitables that run in parallel, under their keys; they begin in the order of the keys."""
     return dict(zip(asks, await asyncio.gather(*asks.values()), strict=True))
-
-
-async def ask_or(model: ModelCaller, role: Role[I, O], given: I, otherwise: O, loss: str) -> O:
-    """Return the model's reply, or `otherwise` and a warning with the loss if no reply can be parsed."""
-    try:
-        return await model.ask(role, given)
-    except BadReply as error:
-        model.warn(f"{error} {loss}")
-        return otherwise

@@ -12,12 +12,12 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.config import get_config
 
-from sleuth.agents.llm.token_stream import AnswerStream, message_handlers
 from sleuth.agents.llm.tracing import as_usage
 from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.graphs.core.answer import Note, Subrun, Verdict, total_cost
 from sleuth.graphs.core.context import SubrunRequest, SubrunResult
 from sleuth.graphs.core.node import Call
+from sleuth.graphs.core.streaming import AnswerStream, message_handlers
 from sleuth.tools.errors import RunError
 
 T = TypeVar("T")

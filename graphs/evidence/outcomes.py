@@ -13,7 +13,6 @@ from sleuth.agents.roles.inputs import CitedTrajectoryInput, ReadInput, Trajecto
 from sleuth.agents.roles.reading import ANSWER, ANSWER_WITH_SOURCES, READ, Final, Reading
 from sleuth.agents.roles.reasoning import REASON, Reasoned
 from sleuth.graphs.core.answer import Citation, Note, Verdict, citation_place, make_verdict
-from sleuth.graphs.core.node import ask_or
 from sleuth.graphs.core.state import Question, Update
 from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.retrieval import as_sources
@@ -44,10 +43,10 @@ async def answer_question(
     """
     steps, nothing, loss = as_steps(notes), Final(known=False), "The question stays open."
     if cited is None:
-        final = await ask_or(model, ANSWER, TrajectoryInput(question=question, trajectory=steps), nothing, loss)
+        final = await model.ask_or(ANSWER, TrajectoryInput(question=question, trajectory=steps), nothing, loss)
     else:
         given = CitedTrajectoryInput(question=question, trajectory=steps, sources=as_sources(cited))
-        final = await ask_or(model, ANSWER_WITH_SOURCES, given, nothing, loss)
+        final = await model.ask_or(ANSWER_WITH_SOURCES, given, nothing, loss)
     text = stated_answer(final.answer, question)
     return verdict_for(model, text, notes) if final.known and text else make_verdict("unknown", "", [])
 
@@ -95,7 +94,7 @@ async def read_answer(
 ) -> tuple[str, list[Citation]]:
     """Return the answer that a reader takes from passages, with its citations; empty if they do not contain it."""
     given = ReadInput(question=question, sources=as_sources(shown), known=tuple(known))
-    read = await ask_or(model, READ, given, Reading(answerable=False), loss)
+    read = await model.ask_or(READ, given, Reading(answerable=False), loss)
     text = stated_answer(read.answer, question) if read.answerable else ""
     return text, verified_citations(model, text, read.citations, shown, question=question)
 
@@ -111,7 +110,7 @@ class Generation(TypedDict):
 async def generate(model: ModelCaller, state: Question, shown: Sequence[Passage], loss: str) -> Generation:
     """Generate an answer from passages and inherited notes; `loss` is warned of if the reply cannot be parsed."""
     given = ReadInput(question=state.question, sources=as_sources(shown), known=as_steps(state.notes.values()))
-    reply = await ask_or(model, REASON, given, Reasoned(answer=""), loss)
+    reply = await model.ask_or(REASON, given, Reasoned(answer=""), loss)
     text = stated_answer(reply.answer, state.question)
     citations = verified_citations(model, text, reply.citations, shown, question=state.question)
     return Generation(answer=text, reason=reply.reason, citations=citations)

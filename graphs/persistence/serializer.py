@@ -15,9 +15,9 @@ from langgraph.checkpoint.serde.jsonplus import (
     EXT_PYDANTIC_V2,
     JsonPlusSerializer,
 )
-from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from sleuth.tools.errors import StoreDamaged
+from sleuth.tools.langgraph_internals import DeltaSnapshot
 
 _MESSAGES = ("ai.AIMessage", "human.HumanMessage", "modifier.RemoveMessage", "system.SystemMessage", "tool.ToolMessage")
 TYPES = frozenset(
@@ -68,7 +68,7 @@ class CheckpointSerializer(JsonPlusSerializer):
 
 def _revived(code: int, given: Any) -> Any:  # noqa: ANN401 - any value
     if code == EXT_DELTA_SNAPSHOT:
-        return _DeltaSnapshot(given)
+        return DeltaSnapshot(given)
     if not isinstance(given, list | tuple) or len(given) < 3:
         raise StoreDamaged(f"A value has the unknown format {code} and was not read. {_REMEDY}")
     path = f"{given[0]}.{given[1]}"

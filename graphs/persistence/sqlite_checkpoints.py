@@ -11,10 +11,11 @@ from typing import Any, Self, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
-from langgraph.checkpoint.base import id as clock
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import ERROR
 from langgraph.checkpoint.sqlite import SqliteSaver
+
+from sleuth.tools.langgraph_internals import RETURN
 
 # A commit survives the end of this process. A power cut may lose the last commits, never an earlier one, and a run
 # resumes from what is left. Waiting for the disk at each commit, about five per node, would take longer than all other
@@ -22,8 +23,6 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 UNSYNCED = "PRAGMA synchronous=NORMAL"
 
 _BUSY_SECONDS = 30
-_RETURN = "__return__"
-"""Channel to which LangGraph writes the result of a task."""
 
 T = TypeVar("T")
 
@@ -36,20 +35,9 @@ def drop_partial_writes(writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str
     inside a node that was stopped after its return counts as finished: a model call is not sent twice.
     """
     failed = any(channel == ERROR and isinstance(value, BaseException) for channel, value in writes)
-    if not failed or any(channel == _RETURN for channel, _ in writes):
+    if not failed or any(channel == RETURN for channel, _ in writes):
         return writes
     return [(channel, value) for channel, value in writes if channel == ERROR]
-
-
-def advance_clock(id: str) -> None:
-    """Let this process give later ids to all new checkpoints than one that it has read.
-
-    LangGraph orders checkpoints by their ids, which contain the time. A clock that is behind would place a new
-    checkpoint before those of another process.
-    """
-    if len(id) == 36 and (made := clock.UUID(id)).version == 6:
-        state: Any = clock  # a private variable, for want of a public way
-        state._last_v6_timestamp = max(state._last_v6_timestamp or 0, made.time)
 
 
 def _in_thread(method: Callable[..., T]) -> Callable[..., Coroutine[Any, Any, T]]:

@@ -35,7 +35,7 @@ from sleuth.graphs.core.answer import Note, Subrun, Verdict, make_verdict
 from sleuth.graphs.core.approval import AwaitsApproval, ask_approval
 from sleuth.graphs.core.context import Context, SubrunResult, parse_json
 from sleuth.graphs.core.method import DelegatingSettings, Method, MethodName, summarize_update
-from sleuth.graphs.core.node import Call, ask_or, gather_by_key, new_graph, node, node_with
+from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with
 from sleuth.graphs.core.passages import archive_passages
 from sleuth.graphs.core.state import Keyed, Question, RunState, SharesBudget, Update
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, with_result
@@ -123,9 +123,8 @@ async def outline(state: State, call: Call[Settings]) -> Update:
     found = await call.load((await search_passages(call, {"": query}))[""])
     single = Outline(sections=[OutlinedSection.model_construct(heading="", question=state.question)])
     loss = "The report has one section."
-    made = await ask_or(
-        call.model, OUTLINE, SourcesInput(question=state.question, sources=as_sources(found)), single, loss
-    )
+    read = SourcesInput(question=state.question, sources=as_sources(found))
+    made = await call.model.ask_or(OUTLINE, read, single, loss)
     if sections := _with_own_question(made.sections, found):
         title = _as_heading(made.title) or state.question
     else:
@@ -325,7 +324,7 @@ async def _section(state: State, number: str, passages: Sequence[Passage], call:
     question, subrun = state.sections[number]["question"], state.hops[number]
     known = (Step(question=question, answer=subrun["text"]),) if subrun["status"] == "answered" else ()
     given = SectionInput(question=question, report=state.question, known=known, sources=as_sources(passages))
-    return await ask_or(call.model, WRITE_SECTION, given, WrittenSection(), f"Section {number} is left out.")
+    return await call.model.ask_or(WRITE_SECTION, given, WrittenSection(), f"Section {number} is left out.")
 
 
 async def _support(state: State, draft: Draft, passages: Sequence[Passage], call: Call[Settings]) -> float:

@@ -17,15 +17,16 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import Command, StateSnapshot
 
-from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.graphs.compat import FORMER_NODES
 from sleuth.graphs.core.context import Context, MethodSettings, SubrunRequest, SubrunResult
-from sleuth.graphs.core.private_graph import PrivateGraph
 from sleuth.graphs.core.state import find_hashes
+from sleuth.graphs.core.streaming import TokenStream
 from sleuth.graphs.core.wall_clock import seconds_at
 from sleuth.graphs.persistence.tables import LONGEST_NAME
 from sleuth.graphs.registry import configure, runnable
+from sleuth.tools.langgraph_internals import COPY
 from sleuth.tools.settings import Profile
+from sleuth.tools.tracing.callbacks import traced
 
 RECURSION_LIMIT = 100_000
 """LangGraph's own step limit, far above the bounds of the methods."""
@@ -40,7 +41,7 @@ def uncheckpointed(name: str) -> Compiled:
 
     Nodes of older releases are added without edges to them: stored runs that name one are shown, forked and resumed.
     """
-    graph = PrivateGraph(runnable(name).graph())
+    graph = runnable(name).graph()
     for former, router in FORMER_NODES.get(name, {}).items():
         graph.add_node(former, lambda state: None)
         graph.add_conditional_edges(former, router)
@@ -65,6 +66,7 @@ async def stream_steps(
     With `context.token_stream` set, the tokens of model calls are yielded between them.
     A drain that `control` requests interrupts the run between two steps, with GraphDrained.
     """
+    config = traced(config, context.tracing, texts=context.trace_texts)
     run: Any = graph.astream(
         given, config, context=context, stream_mode=["tasks", "custom"], durability="sync", control=control
     )
@@ -75,6 +77,7 @@ async def stream_steps(
             elif event["name"] in graph.nodes and not event.get("error"):  # a failed one is yielded when it is resumed
                 finished = "result" in event
                 yield {
+                    "kind": "step",
                     "node": event["name"],
                     "state": "finished" if finished else "started",
                     "update": dict(event["result"] or {}) if finished else {},
@@ -120,7 +123,7 @@ async def resume_with_budget(graph: Compiled, config: RunnableConfig) -> float |
     at = await anext(earlier, None)
     if at is None:
         return None
-    await graph.aupdate_state(at.config, None, as_node="__copy__")
+    await graph.aupdate_state(at.config, None, as_node=COPY)
     return seconds_at(at)
 
 
@@ -157,12 +160,14 @@ class CheckpointerSubruns:
     async def __call__(self, request: SubrunRequest) -> SubrunResult:
         """Start or resume a sub-run. Thread ids are UUIDs, which LangGraph's servers require."""
         id = str(uuid5(NAMESPACE_OID, f"{request.parent}/{request.number}/{request.place}"))
-        settings = configure(runnable(request.method), request.values, self.profile)
+        kind, wanted = runnable(request.method), request.wants_tokens
+        settings = configure(kind, request.values, self.profile)
+        streams = TokenStream(answers=kind.answers, wants_tokens=wanted) if wanted else None
         context = replace(
             self.context,
             settings=settings,
             budget=request.budget,
-            token_stream=TokenStream(wants_tokens=request.wants_tokens) if request.wants_tokens else None,
+            token_stream=streams,
             hops=self,
             started=monotonic(),
         )

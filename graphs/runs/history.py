@@ -84,7 +84,7 @@ async def replay_steps(runs: RunService, id: str, *, known: Container[str] = ())
     subruns = await runs.store.threads.subruns_of(id)
     inner = [step for each in subruns for step in await replay_steps(runs, each.id, known=known)]
     turn = thread.options.turn.id if thread.options.turn else ""
-    about = {"thread": id, "method": thread.method, "part_of": thread.part_of, "turn": turn}
+    about: dict[str, Any] = {"thread": id, "method": thread.method, "part_of": thread.part_of, "turn": turn}
     steps: list[Step] = []
     async for state in newest_branch(runs.graph(thread), runs.config(thread)):
         ended = [

@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 
 from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
-from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from sqlalchemy import Connection, delete, select, text
 
 from sleuth.graphs.core.state import find_hashes
@@ -21,6 +20,7 @@ from sleuth.graphs.persistence.threads import Thread
 from sleuth.graphs.runs.execution import Compiled, checkpoint_id_of, parent_id
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import UsageError
+from sleuth.tools.langgraph_internals import DeltaSnapshot
 
 _ROWS = 100
 _HASH = re.compile(rb"[0-9a-f]{64}")
@@ -216,7 +216,7 @@ async def materialize_checkpoint(graph: Compiled, found: CheckpointTuple) -> Non
         for name, version in found.checkpoint["channel_versions"].items()
         if name in state.values and isinstance(graph.channels.get(name), DeltaChannel)
     }
-    whole = {name: _DeltaSnapshot(state.values[name]) for name in versions}
+    whole = {name: DeltaSnapshot(state.values[name]) for name in versions}
     checkpoint = {**found.checkpoint, "channel_values": {**found.checkpoint["channel_values"], **whole}}
     assert found.parent_config
     assert isinstance(graph.checkpointer, BaseCheckpointSaver)

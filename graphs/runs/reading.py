@@ -7,7 +7,6 @@ from sleuth.graphs.core.answer import Answer, Verdict, public_notes, public_subr
 from sleuth.graphs.core.approval import describe_request
 from sleuth.graphs.core.state import SCHEMA_VERSION
 from sleuth.graphs.core.wall_clock import seconds_at
-from sleuth.graphs.persistence.sqlite_checkpoints import advance_clock
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.persistence.threads import (
     Thread,
@@ -24,6 +23,7 @@ from sleuth.graphs.runs.turns import (
     pending_interrupt,
 )
 from sleuth.tools.errors import RunError, StoreTooNew, UnknownName
+from sleuth.tools.langgraph_internals import advance_clock
 from sleuth.tools.storage.id_prefix import MAX_SIMILAR
 
 

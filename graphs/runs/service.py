@@ -14,10 +14,10 @@ from langchain_core.callbacks.base import Callbacks
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 
-from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget, Context, SubrunRequest, SubrunResult
 from sleuth.graphs.core.events import Event, parse_event
+from sleuth.graphs.core.streaming import TokenStream
 from sleuth.graphs.core.wall_clock import seconds_at, with_clock
 from sleuth.graphs.persistence.threads import (
     Origin,
@@ -132,19 +132,22 @@ class RunService(RunStarter):
         # Not `next`: it lacks a node whose result is committed while the checkpoint after it is not.
         if given is not None or (before.tasks and not before.interrupts):
             resumed_step = None if thread.state == "queued" else int((before.metadata or {}).get("step", 0)) + 1
-            token_stream = TokenStream(wants_tokens=wants_tokens, resumed_step=resumed_step) if wants_tokens else None
-            context = await self._context(thread, token_stream)
+            streams = None
+            if wants_tokens:
+                answers = runnable(thread.method).answers
+                streams = TokenStream(answers=answers, wants_tokens=wants_tokens, resumed_step=resumed_step)
+            context = await self._context(thread, streams)
             worked = 0.0 if isinstance(given, dict) else seconds_at(before) if worked is None else worked
             start = self.config(thread, None if given is None else branch)
             timed = add_callbacks(with_clock(start, worked), callbacks)
             async with aclosing(stream_steps(self.graph(thread), given, timed, context, control=control)) as events:
                 async for event in events:
                     about = {"thread": thread.id, "method": thread.method, "part_of": thread.part_of}
-                    of_turn = {"turn": turn.id} if turn and "state" in event else {}
+                    of_turn = {"turn": turn.id} if turn and event["kind"] == "step" else {}
                     yield parse_event({**about, **event, **of_turn})
         yield await self._answer(thread)
 
-    async def _context(self, thread: Thread, token_stream: TokenStream | None) -> Context:
+    async def _context(self, thread: Thread, streams: TokenStream | None) -> Context:
         if self.services is None:
             raise RunError("This store was opened for reading: open it with services to run something.")
         pages, retriever = await self._pages_of(thread), self.services.retriever
@@ -160,7 +163,7 @@ class RunService(RunStarter):
             settings=configure(runnable(thread.method), thread.options.values, thread.options.profile),
             budget=thread.options.budget,
             hops=StoreSubruns(runs=self, outer=thread),
-            token_stream=token_stream,
+            token_stream=streams,
         )
 
     async def _pages_of(self, thread: Thread) -> tuple[PageText, ...]:

@@ -33,7 +33,7 @@ from sleuth.graphs.core.answer import Note, Status, Verdict, make_verdict
 from sleuth.graphs.core.approval import AwaitsApproval, ask_approval
 from sleuth.graphs.core.context import CheckedSettings, Context, parse_json
 from sleuth.graphs.core.method import Method
-from sleuth.graphs.core.node import Call, ask_or, gather_by_key, new_graph, node, node_with
+from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with
 from sleuth.graphs.core.state import Keyed, Question, RunState, SharesBudget, Update
 from sleuth.graphs.evidence.check import assess, is_answer_checked, least_support, require_checker
 from sleuth.graphs.evidence.citations import verified_citations
@@ -147,7 +147,7 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     call.require()
     single = SurveyPlan(columns=[PlannedColumn(name="answer", question=state.question)])
     loss = "The question itself is asked of every document."
-    planned = await ask_or(call.model, PLAN_SURVEY, QuestionInput(question=state.question), single, loss)
+    planned = await call.model.ask_or(PLAN_SURVEY, QuestionInput(question=state.question), single, loss)
     columns = {each.name: each.model_dump() for each in planned.columns or single.columns}
     conditions: list[Condition] = []
     for each in planned.conditions:
@@ -199,7 +199,7 @@ async def read(state: ReadingState, call: Call[Settings]) -> Update:
         loss = f"It counts as not stated in {passages[0].title!r}."
         asked = {each["name"]: ReadInput(question=each["question"], sources=sources) for each in state.columns}
         readings = await gather_by_key(
-            {name: ask_or(call.model, READ, given, _NOT_READ, loss) for name, given in asked.items()}
+            {name: call.model.ask_or(READ, given, _NOT_READ, loss) for name, given in asked.items()}
         )
         for column in state.columns:
             reading = readings[column["name"]]
@@ -382,7 +382,7 @@ async def _sentence(state: State, call: Call[Settings]) -> str:
         return figures
     loss = "The figures are shown as they are."
     given = FiguresInput(question=state.question, figures=tuple(state.figures))
-    sentence = (await ask_or(call.model, WRITE_SURVEY, given, SurveySentence(sentence=""), loss)).sentence.strip()
+    sentence = (await call.model.ask_or(WRITE_SURVEY, given, SurveySentence(sentence=""), loss)).sentence.strip()
     if not sentence or numbers_in(sentence) - numbers_in(figures) - numbers_in(state.question):
         return figures
     return sentence

@@ -7,8 +7,7 @@
 `sleuth.open` keeps everything open for many questions; `sleuth.graph` gives a method's uncompiled `StateGraph`.
 """
 
-from functools import cache
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -43,28 +42,53 @@ if TYPE_CHECKING:
     from sleuth.tools.types import Hit as Hit, Passage as Passage
 
 
-@cache
-def _public() -> dict[str, tuple[str, str]]:
-    """Return the module of each public name and its name there: the imports above, which only type checkers execute."""
-    import ast
-    from pathlib import Path
+_PUBLIC = {
+    "Answer": "sleuth.graphs.core.answer.Answer",
+    "Citation": "sleuth.graphs.core.answer.Citation",
+    "Note": "sleuth.graphs.core.answer.Note",
+    "Budget": "sleuth.graphs.core.context.Budget",
+    "Context": "sleuth.graphs.core.context.Context",
+    "Delta": "sleuth.graphs.core.events.Delta",
+    "Reset": "sleuth.graphs.core.events.Reset",
+    "Step": "sleuth.graphs.core.events.Step",
+    "IngestReport": "sleuth.graphs.ingestion.pipeline.IngestReport",
+    "METHODS": "sleuth.graphs.registry.METHODS",
+    "CheckpointView": "sleuth.graphs.runs.history.CheckpointView",
+    "sync": "sleuth.studio.client.sync",
+    "as_retriever": "sleuth.studio.client.functions.as_retriever",
+    "as_tool": "sleuth.studio.client.functions.as_tool",
+    "ask": "sleuth.studio.client.functions.ask",
+    "delete": "sleuth.studio.client.functions.delete",
+    "documents": "sleuth.studio.client.functions.documents",
+    "fork": "sleuth.studio.client.functions.fork",
+    "graph": "sleuth.studio.client.functions.graph",
+    "history": "sleuth.studio.client.functions.history",
+    "ingest": "sleuth.studio.client.functions.ingest",
+    "resume": "sleuth.studio.client.functions.resume",
+    "search": "sleuth.studio.client.functions.search",
+    "stream": "sleuth.studio.client.functions.stream",
+    "tool": "sleuth.studio.client.functions.tool",
+    "RunOptions": "sleuth.studio.client.sleuth.RunOptions",
+    "Sleuth": "sleuth.studio.client.sleuth.Sleuth",
+    "open": "sleuth.studio.client.sleuth.open_sleuth",
+    "SleuthError": "sleuth.tools.errors.SleuthError",
+    "Settings": "sleuth.tools.settings.Settings",
+    "Listed": "sleuth.tools.storage.catalogue.Listed",
+    "Hit": "sleuth.tools.types.Hit",
+    "Passage": "sleuth.tools.types.Passage",
+}
+"""The place of each public name, as in the imports above, which only type checkers execute."""
 
-    block = next(node for node in ast.parse(Path(__file__).read_bytes()).body if isinstance(node, ast.If))
-    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
-    return {str(each.asname): (str(node.module), each.name) for node in imports for each in node.names}
+__all__ = sorted(_PUBLIC)
 
 
 def __getattr__(name: str) -> object:
     """Import a public name at its first use, so that `import sleuth` is fast."""
-    if name == "__all__":
-        return sorted(_public())
-    if name.startswith("_") or name not in _public():
+    if name not in _PUBLIC:
         raise AttributeError(f"module 'sleuth' has no attribute {name!r}")
-    path, attribute = _public()[name]
-    module = import_module(path)
-    return getattr(module, attribute) if hasattr(module, attribute) else import_module(f"{path}.{attribute}")
+    return resolve_name(_PUBLIC[name])
 
 
 def __dir__() -> list[str]:
     """List the public names, for `help(sleuth)` and completion."""
-    return sorted(_public())
+    return __all__

@@ -18,7 +18,6 @@ from langgraph.graph import StateGraph
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget, Context
 from sleuth.graphs.core.events import Event
-from sleuth.graphs.core.private_graph import PrivateGraph
 from sleuth.graphs.core.run_parameters import DEFAULT_METHOD, RunOptions
 from sleuth.graphs.ingestion.pipeline import NO_META, IngestProgress, IngestReport
 from sleuth.graphs.ingestion.pipeline import ingest as ingest_paths
@@ -203,7 +202,7 @@ def graph(name: str) -> StateGraph[Any, Context, Any, Any]:
 
     Run it with a `sleuth.Context`; auto and chat, which run other methods, need `hops` in it.
     """
-    return PrivateGraph(runnable(name).graph())
+    return runnable(name).graph()
 
 
 async def _or_default(settings: Settings | None) -> Settings:

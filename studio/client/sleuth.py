@@ -17,13 +17,13 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStore
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.agents.model import Message, NamedModel, Reply, Request
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget, Context, Services
 from sleuth.graphs.core.events import Event
 from sleuth.graphs.core.method import MODELLESS_METHOD
 from sleuth.graphs.core.run_parameters import DEFAULT_METHOD, RunOptions
+from sleuth.graphs.core.streaming import TokenStream
 from sleuth.graphs.core.subrun import in_fresh_context
 from sleuth.graphs.core.thresholds import fitted_thresholds
 from sleuth.graphs.evidence.reading_model import with_reading_roles
@@ -298,8 +298,9 @@ class Sleuth:
         self.opener.check()
         services, profile, archive = self.runs.services, self.settings.profile, self.runs.store.archive
         assert services
-        settings, budget = configure(runnable(name), values or {}, profile), budget or Budget()
-        context = services.context(archive=archive, settings=settings, budget=budget, token_stream=TokenStream())
+        kind, budget = runnable(name), budget or Budget()
+        settings, streams = configure(kind, values or {}, profile), TokenStream(answers=kind.answers)
+        context = services.context(archive=archive, settings=settings, budget=budget, token_stream=streams)
         if saver is None:
             return context
         return replace(context, hops=CheckpointerSubruns(saver=saver, context=context, profile=profile))

@@ -15,9 +15,8 @@ from sleuth.graphs.registry import CHAT, runnable
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, uncheckpointed
 from sleuth.studio.client.callers import Opener, call_blocking
 from sleuth.tools.errors import UsageError
-
-_SAVER = "__pregel_checkpointer"
-"""The key of the parent's checkpointer in the config of its nodes; LangGraph has no public name for it."""
+from sleuth.tools.langgraph_internals import CHECKPOINTER
+from sleuth.tools.tracing.callbacks import traced
 
 Node = RunnableLambda[Mapping[str, Any], dict[str, Any]]
 
@@ -36,12 +35,13 @@ def subgraph_of(
     graph = uncheckpointed(name)
 
     async def run(state: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
-        saver = config.get("configurable", {}).get(_SAVER)
+        saver = config.get("configurable", {}).get(CHECKPOINTER)
         context = make_context(name, values=values, budget=budget, saver=saver)
         if name == CHAT.name:
             given: dict[str, Any] = {"messages": state["messages"]}
         else:
             given = {"question": (question or last_question)(state)}
+        config = traced(config, context.tracing, texts=context.trace_texts)
         found = await graph.ainvoke(given, {**config, "recursion_limit": RECURSION_LIMIT}, context=context)
         if name == CHAT.name:
             return {"messages": found["messages"][-1:]}
@@ -49,8 +49,8 @@ def subgraph_of(
 
     def run_sync(state: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
         given = dict(config.get("configurable", {}))
-        if isinstance(saver := given.get(_SAVER), BaseCheckpointSaver):
-            given[_SAVER] = _InThreads(saver)
+        if isinstance(saver := given.get(CHECKPOINTER), BaseCheckpointSaver):
+            given[CHECKPOINTER] = _InThreads(saver)
         return call_blocking(opener, partial(run, state, {**config, "configurable": given}))
 
     return RunnableLambda(run_sync, afunc=run, name=name)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from sqlite3 import Cursor
-from uuid import UUID, uuid5
+from uuid import UUID
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.types import INTERRUPT, RESUME
@@ -32,7 +32,7 @@ _CHILDREN = "FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND pare
 _HERE = "thread_id = :thread AND checkpoint_ns = :ns AND checkpoint_id = :id"
 _WAITED = f"SELECT task_id FROM writes WHERE {_HERE} AND channel = :interrupt"  # noqa: S608 - ours
 _UNDO = (
-    f"DELETE FROM writes WHERE {_HERE} AND (task_id = :input OR task_id = :nobody AND channel = :resume)",  # noqa: S608
+    f"DELETE FROM writes WHERE {_HERE} AND task_id = :nobody AND channel = :resume",  # noqa: S608
     f"DELETE FROM writes WHERE {_HERE} AND channel <> :interrupt AND task_id IN ({_WAITED})",  # noqa: S608
 )
 
@@ -91,12 +91,11 @@ def _delete(runs: Sequence[str], cursor: Cursor) -> None:
 def _undo(place: Place, cursor: Cursor) -> None:
     """Delete the writes that a run left in the checkpoint from which it continued.
 
-    These are its input, stored under a task id that the next run uses again; replies to interrupts; and the writes of
-    the tasks that received the replies.
+    These are the replies to interrupts, and the writes of the tasks that received the replies.
     """
     thread, namespace, id = place
-    begun = {"input": str(uuid5(UUID(id), "__input__")), "nobody": str(UUID(int=0))}
-    given = {"thread": thread, "ns": namespace, "id": id, "resume": RESUME, "interrupt": INTERRUPT, **begun}
+    nobody = str(UUID(int=0))
+    given = {"thread": thread, "ns": namespace, "id": id, "resume": RESUME, "interrupt": INTERRUPT, "nobody": nobody}
     for statement in _UNDO:
         cursor.execute(statement, given)
 

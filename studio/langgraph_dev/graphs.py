@@ -15,14 +15,14 @@ from langchain_core.messages import convert_to_messages
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph.state import CompiledStateGraph
 from langgraph_sdk import get_client
 from pydantic import ValidationError, create_model
 
-from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.graphs.core.context import Budget, Context, SubrunRequest
 from sleuth.graphs.core.method import describe_errors
-from sleuth.graphs.core.private_graph import PrivateCompiled
-from sleuth.graphs.registry import CHAT, METHODS, OTHERS, configure, runnable, without_replies
+from sleuth.graphs.core.streaming import TokenStream
+from sleuth.graphs.registry import CHAT, configure, runnable, without_replies
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, CheckpointerSubruns
 from sleuth.graphs.runs.request import check_question
 from sleuth.studio.client.sleuth import Sleuth, open_sleuth
@@ -30,13 +30,14 @@ from sleuth.studio.server.schemas.runs import BudgetForm
 from sleuth.tools.errors import RunError, SleuthError, UsageError
 from sleuth.tools.storage.archive import Archive, SqlArchive
 from sleuth.tools.storage.database import open_engine, sqlite_url
+from sleuth.tools.tracing.callbacks import traced
 
 
 class UserVisibleError(RuntimeError):
     """A SleuthError shown in Studio: the server hides the messages of exceptions that are not built in."""
 
 
-class DevGraph(PrivateCompiled):
+class DevGraph(CompiledStateGraph[Any, Any, Any, Any]):
     """A method's graph that creates its context from the settings and the budget in a request."""
 
     async def astream(
@@ -60,6 +61,7 @@ class DevGraph(PrivateCompiled):
                 modes = options.get("stream_mode") or []
                 has_tokens = not {"messages", "custom"}.isdisjoint([modes] if isinstance(modes, str) else modes)
                 made = self._context(context or {}, sleuth, archive, TokenStream(wants_tokens=lambda: has_tokens))
+                config = traced(config, made.tracing, texts=made.trace_texts)
                 run = super().astream(given, config, context=made, **options)
                 async with aclosing(run) as events:  # type: ignore[type-var]  # astream is an async generator
                     async for event in events:
@@ -138,4 +140,20 @@ def _serve(name: str) -> DevGraph:
     return DevGraph(**vars(builder.compile(name=name)))
 
 
-globals().update({name.replace("-", "_"): _serve(name) for name in (*METHODS, *OTHERS)})
+plain_rag = _serve("plain-rag")
+par_rag = _serve("par-rag")
+crp_rag = _serve("crp-rag")
+retro_rag = _serve("retro-rag")
+ras = _serve("ras")
+hybrid_rag = _serve("hybrid-rag")
+search_trained = _serve("search-trained")
+auto = _serve("auto")
+reader = _serve("reader")
+closed_book = _serve("closed-book")
+iter_retgen = _serve("iter-retgen")
+self_ask = _serve("self-ask")
+ircot = _serve("ircot")
+agent = _serve("agent")
+survey = _serve("survey")
+report = _serve("report")
+chat = _serve("chat")

@@ -1,15 +1,16 @@
 """Callbacks of runs: those of the caller, and the tracer that the setting asks for.
 
-langchain-core adds a LangSmith tracer to every run when one of `VARIABLES` is set, unless the run's callbacks contain a
-tracer already. All other runs get an `Untraced` tracer, which sends nothing. Nothing global changes,
-so an application that embeds sleuth keeps its own tracing.
+langchain-core adds a LangSmith tracer to every run when one of its environment variables is set, unless the run's
+callbacks contain a tracer already. So all graphs of sleuth have an `Untraced` tracer, which sends nothing, and `traced`
+adds another one where a caller or the setting asks for it. Nothing global changes, so an application that embeds sleuth
+keeps its own tracing.
 """
 
 import logging
 import os
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
@@ -31,6 +32,17 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+class _Empty(dict[Any, Any]):
+    """A map that keeps nothing: langchain-core adds runs of the caller to the maps of each tracer."""
+
+    def __setitem__(self, key: object, value: object) -> None:
+        """Ignore the value."""
+
+    def setdefault(self, key: object, default: object = None) -> object:
+        """Return the default."""
+        return default
+
+
 class Untraced(LangChainTracer):
     """Tracer that receives no event and sends nothing. It occupies the place of the one from the environment."""
 
@@ -39,7 +51,7 @@ class Untraced(LangChainTracer):
 
     def __init__(self) -> None:
         """Skip the parent's constructor, which creates a LangSmith client."""
-        BaseTracer.__init__(self)
+        BaseTracer.__init__(self, run_map=_Empty(), order_map=_Empty(), _external_run_ids=_Empty())
 
     def copy_with_metadata_defaults(
         self, *, metadata: Mapping[str, str] | None = None, tags: list[str] | None = None
@@ -48,23 +60,20 @@ class Untraced(LangChainTracer):
         return self
 
 
-def traced(
-    config: RunnableConfig | None, tracing: Tracing, *, bound: RunnableConfig | None = None, texts: bool = False
-) -> RunnableConfig:
+def traced(config: RunnableConfig | None, tracing: Tracing, *, texts: bool = False) -> RunnableConfig:
     """Return the config of a run with the tracers that apply to it.
 
     Args:
         config: the config that the run is called with.
         tracing: the setting. LangSmith's applies where the caller has not chosen.
-        bound: the config that is bound to the graph, if any.
         texts: whether OpenTelemetry's spans contain texts.
 
     Raises:
         MissingExtra: the setting is `otel`, and its extra is not installed.
     """
-    configs = (config, bound, var_child_runnable_config.get())
-    callbacks = [each.get("callbacks") for each in configs if each]
-    tracers: list[BaseCallbackHandler] = [] if _is_decided(callbacks) else [_tracer(tracing)]
+    callbacks = [each.get("callbacks") for each in (config, var_child_runnable_config.get()) if each]
+    is_decided = any(isinstance(each, LangChainTracer) for given in callbacks for each in _handlers(given))
+    tracers: list[BaseCallbackHandler] = [] if is_decided else [_tracer(tracing)]
     if tracing == "otel" and not any(map(_span_handlers, callbacks)):
         tracer = open_tracer("otel")
         from sleuth.tools.tracing.spans import SpanHandler
@@ -108,21 +117,17 @@ def trace_headers(callbacks: BaseCallbackManager | None, run: UUID | None = None
     return headers
 
 
-def _is_decided(callbacks: list[Callbacks]) -> bool:
-    """Return whether a run around this one, or the caller's code, has decided about tracing."""
-    context = get_tracing_context()
-    return (
-        any(isinstance(each, LangChainTracer) for given in callbacks for each in _handlers(given))
-        or tracing_v2_callback_var.get() is not None
-        or context["parent"] is not None
-        or context["enabled"] is not None
-    )
-
-
 def _tracer(tracing: Tracing) -> LangChainTracer:
-    if tracing == "langsmith":
-        return LangChainTracer(client=get_tracing_context()["client"] or _langsmith())
-    _warn_of_ignored_variables()
+    """Return the tracer that the caller's code has chosen, otherwise that of the setting."""
+    context, chosen = get_tracing_context(), tracing_v2_callback_var.get()
+    if chosen is not None:
+        return chosen
+    if context["parent"] is not None or context["enabled"]:
+        return LangChainTracer(client=context["parent"].client if context["parent"] else context["client"])
+    if tracing == "langsmith" and context["enabled"] is None:
+        return LangChainTracer(client=context["client"] or _langsmith())
+    if context["enabled"] is None:
+        _warn_of_ignored_variables()
     return Untraced()
 
 

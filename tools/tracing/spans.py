@@ -20,6 +20,8 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer
 
+from sleuth.tools.langgraph_internals import NODE_TAG
+
 Attributes = dict[str, str | int | float | Sequence[str]]
 
 ROLES = {"human": "user", "ai": "assistant"}
@@ -57,7 +59,7 @@ class SpanHandler(BaseCallbackHandler):
         around = self._threads.get(parent) if parent else None
         self._threads[run_id] = thread
         tags: Sequence[str] = about.get("tags") or ()
-        if any(tag.startswith("graph:step:") for tag in tags) and "langsmith:hidden" not in tags:  # a node
+        if any(tag.startswith(NODE_TAG) for tag in tags) and "langsmith:hidden" not in tags:  # a node
             self._begin(run_id, parent, name, attributes | {"sleuth.node": name})
         elif around != thread and not name.endswith("UpdateState"):  # a run or a sub-run, which has its own thread
             self._begin(run_id, parent, f"run {name}", attributes | {"sleuth.method": name})

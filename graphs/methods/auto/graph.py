@@ -23,7 +23,7 @@ from sleuth.agents.roles import inputs, judging, planning
 from sleuth.graphs.core.answer import Citation, Note, Subrun, Verdict, make_verdict, refusal_text
 from sleuth.graphs.core.context import CheckedSettings, Context, parse_json
 from sleuth.graphs.core.method import Method, MethodName, summarize_update
-from sleuth.graphs.core.node import Call, ask_or, new_graph, node
+from sleuth.graphs.core.node import Call, new_graph, node
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
 from sleuth.graphs.evidence.check import GOOD_SUPPORT, least_support, open_questions
@@ -244,7 +244,7 @@ async def _parts(state: State, model: ModelCaller) -> dict[str, Step]:
     given = inputs.StepsInput(question=state.question, known=known)
     single = planning.Plan(steps=[planning.PlanStep.model_construct(question=state.question)])
     loss = "The parts of the question are taken to build on each other."
-    return number_steps((await ask_or(model, planning.PLAN, given, single, loss)).steps)
+    return number_steps((await model.ask_or(planning.PLAN, given, single, loss)).steps)
 
 
 def has_independent_parts(parts: Plan) -> bool:

@@ -30,7 +30,7 @@ from sleuth.agents.roles.judging import VERIFY
 from sleuth.graphs.core.answer import Note, Threshold, make_verdict
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
-from sleuth.graphs.core.node import Call, ask_or, gather_by_key, new_graph, node, node_with, nothing
+from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with, nothing
 from sleuth.graphs.core.state import Keyed, KeysOf, Question, RunState, Update
 from sleuth.graphs.core.thresholds import choose_threshold
 from sleuth.graphs.evidence.outcomes import as_steps, stated_answer, verdict_for
@@ -362,7 +362,7 @@ async def _take_step(
     )
     is_end = call.settings.last_step and len(path) > 1 and last["end"]
     role = reasoning.TAKE_LAST_STEP if is_end else reasoning.TAKE_STEP
-    reply = await ask_or(call.model, role, given, reasoning.Result(), f"Step {path[-1]} has no result.")
+    reply = await call.model.ask_or(role, given, reasoning.Result(), f"Step {path[-1]} has no result.")
     return path_answers.step_result(last["content"], stated_answer(reply.answer, last["content"]), [backing[path[-1]]])
 
 
@@ -378,7 +378,7 @@ async def _take_path(
         sources=tuple(source for key in steps for source in backing[key].sources),
     )
     loss = f"{path_answers.path_label(path).capitalize()} has no answer."
-    reply = await ask_or(call.model, reasoning.TAKE_PATH, given, reasoning.Result(), loss)
+    reply = await call.model.ask_or(reasoning.TAKE_PATH, given, reasoning.Result(), loss)
     answer = stated_answer(reply.answer, state.question)
     return path_answers.step_result(state.question, answer, [backing[key] for key in steps])
 
@@ -411,6 +411,7 @@ METHOD = Method(
     paper="CRP-RAG, for complex logical reasoning and knowledge planning (Xu et al., Electronics 14(1), 2025)",
     when="there is more than one way to the answer, or a refusal is better than a guess",
     calls="3 to 24; 4 on two hops",
+    answers="integrate",
     graph=graph,
     settings=Settings,
 )

@@ -13,7 +13,6 @@ from sleuth.agents.roles import reading, reasoning
 from sleuth.agents.roles.inputs import SourcesInput
 from sleuth.agents.roles.judging import VERIFY, resampled_verify
 from sleuth.graphs.core.answer import Citation, Note, Threshold, refusal_text
-from sleuth.graphs.core.node import ask_or
 from sleuth.graphs.evidence.citations import find_support, verify_quotes
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer
 from sleuth.graphs.evidence.retrieval import as_sources
@@ -49,7 +48,7 @@ async def summarize_passages(step: str, shown: Sequence[Passage], model: ModelCa
     given = reading.AggregateInput(step=step, sources=as_sources(shown))
     loss = f"Nothing is known about {step!r}."
     role = reading.AGGREGATE_IN_DETAIL if detailed else reading.AGGREGATE
-    reply = await ask_or(model, role, given, reading.Knowledge(), loss)
+    reply = await model.ask_or(role, given, reading.Knowledge(), loss)
     text = strip_marks(reply.knowledge)
     return Knowledge(text=text, citations=verify_quotes(model, text, reply.citations, shown))
 
@@ -113,7 +112,7 @@ async def measure_perplexity(given: SourcesInput, threshold: float, model: Model
 
 async def self_consistency(given: SourcesInput, answer: str, samples: int, model: ModelCaller) -> Verification:
     """Compare an answer with several further ones: the fallback for servers without log-probabilities."""
-    asks = (ask_or(model, resampled_verify(), given, "", "It counts as another answer.") for _ in range(samples))
+    asks = (model.ask_or(resampled_verify(), given, "", "It counts as another answer.") for _ in range(samples))
     every = [comparison_key(strip_marks(each)).rstrip(".") for each in (answer, *await asyncio.gather(*asks))]
     same = every.count(every[0]) - 1
     return Verification(answer=answer, perplexity=None, sufficient=same * 2 > samples)
@@ -163,7 +162,7 @@ async def integrate(question: str, paths: Sequence[Path], results: Results, mode
     )
     given = reasoning.IntegrateInput(question=question, answers=answers)
     first = reasoning.Integrated(answer=answers[0].answer)
-    reply = await ask_or(model, reasoning.INTEGRATE, given, first, "The first path's answer is taken.")
+    reply = await model.ask_or(reasoning.INTEGRATE, given, first, "The first path's answer is taken.")
     return stated_answer(reply.answer, question)
 
 

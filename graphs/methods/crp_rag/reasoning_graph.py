@@ -16,7 +16,6 @@ from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.role import Role
 from sleuth.agents.roles import planning
 from sleuth.agents.roles.inputs import StepsInput
-from sleuth.graphs.core.node import ask_or
 from sleuth.graphs.core.state import KeysOf
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.text.normalization import comparison_key
@@ -205,7 +204,7 @@ async def _next_step(
     steps = tuple(nodes[key]["content"] for key in ancestors(nodes, sink))
     given = planning.ExpandInput(question=question, steps=steps, known=known)
     itself = planning.NextStep.model_construct(step=question, final=True)
-    reply = await ask_or(model, role, given, itself, "The question itself is proposed as the last step.")
+    reply = await model.ask_or(role, given, itself, "The question itself is proposed as the last step.")
     return Proposal(content=reply.step, end=reply.final, prev=[sink])
 
 
@@ -214,7 +213,7 @@ async def _rewrite(nodes: Nodes, sink: str, known: tuple[Step, ...], model: Mode
     question = nodes[SOURCE]["content"]
     given = StepsInput(question=question, known=known)
     as_it_is, loss = planning.Rewritten.model_construct(question=question), "The question is searched for unchanged."
-    reply = await ask_or(model, planning.REWRITE_QUESTION, given, as_it_is, loss)
+    reply = await model.ask_or(planning.REWRITE_QUESTION, given, as_it_is, loss)
     return Proposal(content=reply.question, end=True, prev=[sink])
 
 
@@ -249,7 +248,7 @@ async def merge_similar(question: str, similar: Sequence[Sequence[Proposal]], mo
             return first
         given = planning.FuseInput(question=question, steps=tuple(proposal["content"] for proposal in group))
         loss = "The first of the similar steps represents all of them."
-        reply = await ask_or(model, planning.FUSE, given, planning.Fused(step=first["content"]), loss)
+        reply = await model.ask_or(planning.FUSE, given, planning.Fused(step=first["content"]), loss)
         return merge_proposals(group, reply.step)
 
     return await asyncio.gather(*map(fuse, similar))

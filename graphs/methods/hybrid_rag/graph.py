@@ -29,7 +29,7 @@ from sleuth.agents.roles.judging import vote_on_attributes
 from sleuth.graphs.core.answer import make_verdict
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.core.method import Method, summarize_update
-from sleuth.graphs.core.node import Call, ask_or, known_notes, new_graph, node, node_with
+from sleuth.graphs.core.node import Call, known_notes, new_graph, node, node_with
 from sleuth.graphs.core.passages import archive_passages
 from sleuth.graphs.core.state import Question, RunState, Update
 from sleuth.graphs.evidence.outcomes import make_note, verdict_for
@@ -134,7 +134,7 @@ async def calculate(state: State, call: Call[Settings]) -> Update:
     texts, tables = [await call.load(names) for names in (state.texts, state.tables)]
     given = ResolveInput(question=state.question, asked_at=state.asked_at, sources=sources.label_sources(texts, tables))
     loss = "One sample of an expression is missing."
-    asks = (ask_or(call.model, EXPRESS, given, Expression(), loss) for _ in range(settings.expressions))
+    asks = (call.model.ask_or(EXPRESS, given, Expression(), loss) for _ in range(settings.expressions))
     expressions = [each.expression for each in await asyncio.gather(*asks)]
     found, faults = sources.evaluate_expressions(expressions, sources.parse_day(state.asked_at))
     return {"calculations": found, "warnings": faults}
@@ -146,7 +146,7 @@ async def recall(state: State, call: Call[Settings]) -> Update:
     if not call.affords():
         return {"warnings": [_no_room("The model's own knowledge")]}
     given, nothing = Asked(question=state.question, asked_at=state.asked_at), Recollection()
-    reply = await ask_or(call.model, RECALL_UNAIDED, given, nothing, "The model's own knowledge is missing.")
+    reply = await call.model.ask_or(RECALL_UNAIDED, given, nothing, "The model's own knowledge is missing.")
     if reply is nothing:
         return {"recollection": None}
     text = "Invalid question" if reply.false_premise else strip_marks(reply.answer) if reply.known else ""

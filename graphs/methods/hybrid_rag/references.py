@@ -30,7 +30,6 @@ from sleuth.agents.roles.hybrid import (
 from sleuth.agents.roles.inputs import QuestionInput, SourcesInput
 from sleuth.agents.roles.reading import ANSWER_UNAIDED
 from sleuth.graphs.core.answer import Citation, Note, Status
-from sleuth.graphs.core.node import ask_or
 from sleuth.graphs.core.passages import deserialize_passage, serialize_passage
 from sleuth.graphs.evidence.citations import citation_at, find_support, verify_quotes
 from sleuth.graphs.evidence.outcomes import stated_answer
@@ -256,7 +255,7 @@ async def _reason_once(
 async def summarise(model: ModelCaller, question: str, reply: str) -> ReasonedReply:
     """Extract the answer from a reply without form; it has no citations."""
     given = SourcesInput(question=question, sources=(Source(title="Thoughts", text=reply[:_SUMMARISED]),))
-    summary = await ask_or(model, SUMMARISE, given, Summary(answer=""), "The question stays open.")
+    summary = await model.ask_or(SUMMARISE, given, Summary(answer=""), "The question stays open.")
     return _reasoned(summary)
 
 

@@ -13,7 +13,6 @@ from sleuth.agents.formatting import LabelledSource
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.roles.hybrid import CHOOSE_CALLS, NAME_ENTITIES, Asked, Calls, ChooseInput, Entities
 from sleuth.graphs.core.context import Context
-from sleuth.graphs.core.node import ask_or
 from sleuth.graphs.evidence.retrieval import search_notes
 from sleuth.graphs.methods.hybrid_rag.references import Finding, is_table
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
@@ -151,11 +150,11 @@ async def query_graph(
     if settings.route == "functions":
         signatures = tuple(each.signature() for each in graph.functions)
         given = ChooseInput(question=asked.question, asked_at=asked.asked_at, functions=signatures)
-        chosen = await ask_or(model, CHOOSE_CALLS, given, Calls(calls=[]), loss)
+        chosen = await model.ask_or(CHOOSE_CALLS, given, Calls(calls=[]), loss)
         calls = [(each.function, {one.name: one.value for one in each.arguments}) for each in chosen.calls]
         lookups = await look_up(graph, calls, seconds=seconds)
     else:
-        found = await ask_or(model, NAME_ENTITIES, asked, Entities(entities=[]), loss)
+        found = await model.ask_or(NAME_ENTITIES, asked, Entities(entities=[]), loss)
         named = deduplicate(NamedEntity(name=each.name.strip(), kind=each.kind) for each in found.entities)
         today = parse_day(asked.asked_at)
         day = today.isoformat() if today else ""

@@ -25,7 +25,7 @@ from sleuth.agents.roles import inputs, judging, planning, reading
 from sleuth.graphs.core.answer import Note
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method, summarize_update
-from sleuth.graphs.core.node import Call, ask_or, gather_by_key, new_graph, node, node_with
+from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with
 from sleuth.graphs.core.state import Keyed, KeysOf, Question, RunState, Update, same_question
 from sleuth.graphs.evidence.citations import verify_quotes
 from sleuth.graphs.evidence.outcomes import answer_question, as_steps, stated_answer
@@ -253,9 +253,9 @@ async def plan_steps(
     loss = "The question is taken as a plan of one step."
     made: planning.Plan | planning.OrderedPlan
     if settings.parallel:
-        made = await ask_or(model, planning.PLAN, given, planning.Plan(steps=[single]), loss)
+        made = await model.ask_or(planning.PLAN, given, planning.Plan(steps=[single]), loss)
     else:
-        made = await ask_or(model, planning.PLAN_IN_ORDER, given, planning.OrderedPlan(steps=[single]), loss)
+        made = await model.ask_or(planning.PLAN_IN_ORDER, given, planning.OrderedPlan(steps=[single]), loss)
     if not notes:
         return steps.number_steps(made.steps)
     known = [found["question"] for found in notes.values() if found["finding"]]
@@ -279,11 +279,11 @@ async def draft_step(state: State, key: str, shown: Sequence[Passage], call: Cal
     question, loss = state.plan[key]["question"], f"Step {key} has no draft."
     if not _searches(state.plan[key], call.settings):
         past = inputs.TrajectoryInput(question=question, trajectory=as_steps(_trajectory(state)))
-        concluded = await ask_or(call.model, reading.CONCLUDE, past, reading.Conclusion(answer=""), loss)
+        concluded = await call.model.ask_or(reading.CONCLUDE, past, reading.Conclusion(answer=""), loss)
         return Draft(answer=stated_answer(concluded.answer, question), citations=[])
     given = inputs.SourcesInput(question=question, sources=as_sources(shown))
     role = reading.DRAFT_SENTENCE if call.settings.sentences else reading.DRAFT
-    reply = await ask_or(call.model, role, given, reading.Draft(answer=""), loss)
+    reply = await call.model.ask_or(role, given, reading.Draft(answer=""), loss)
     answer = stated_answer(reply.answer, question)
     return Draft(answer=answer, citations=verify_quotes(call.model, answer, reply.citations, shown, question=question))
 
@@ -291,7 +291,7 @@ async def draft_step(state: State, key: str, shown: Sequence[Passage], call: Cal
 async def extract_names(text: str, model: ModelCaller) -> tuple[str, ...]:
     """Return the names in a query, from which the knowledge graph is searched (section 3.3)."""
     loss = "The names are taken by rule."
-    reply = await ask_or(model, reading.EXTRACT_NAMES, reading.NamesInput(text=text), reading.Names(names=[]), loss)
+    reply = await model.ask_or(reading.EXTRACT_NAMES, reading.NamesInput(text=text), reading.Names(names=[]), loss)
     return tuple(dict.fromkeys(reply.names))
 
 
@@ -305,9 +305,9 @@ async def review_step(
     reply: judging.StepReview | judging.Review
     if call.settings.max_returns:  # ours: it may reject a step of the trajectory
         looking_back = judging.ReviewInput(**vars(given), trajectory=as_steps(_trajectory(state)))
-        reply = await ask_or(call.model, judging.REVIEW, looking_back, judging.Review(status="PASS"), loss)
+        reply = await call.model.ask_or(judging.REVIEW, looking_back, judging.Review(status="PASS"), loss)
     else:
-        reply = await ask_or(call.model, judging.REVIEW_STEP, given, judging.StepReview(status="PASS"), loss)
+        reply = await call.model.ask_or(judging.REVIEW_STEP, given, judging.StepReview(status="PASS"), loss)
     if reply.status != "REVISED":
         return reply, draft
     answer = stated_answer(reply.answer, question)
@@ -349,7 +349,7 @@ async def refine_step(state: State, key: str, model: ModelCaller) -> str:
     answers = as_steps(state.notes[need] for need in needs if need in state.notes)
     given = planning.RefineInput(question=planned, answers=answers, original=state.question)
     as_planned, loss = planning.Refined(question=planned), f"Step {key} is asked as planned."
-    return (await ask_or(model, planning.REFINE, given, as_planned, loss)).question
+    return (await model.ask_or(planning.REFINE, given, as_planned, loss)).question
 
 
 def _open(state: State) -> list[str]:

@@ -30,7 +30,7 @@ from sleuth.agents.roles.planning import NO_RETRIEVAL, SUBQ, SUFFICIENT, SoFar
 from sleuth.graphs.core.answer import Note, make_verdict
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method, summarize_update
-from sleuth.graphs.core.node import Call, ask_or, known_notes, new_graph, node, node_with
+from sleuth.graphs.core.node import Call, known_notes, new_graph, node, node_with
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update, plan_unless_halted
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer, verdict_of_sentences
 from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
@@ -105,13 +105,13 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     call.require()
     if not (state.rounds or state.notes):
         asked = QuestionInput(question=state.question)
-        decision = await ask_or(call.model, planning.BEGIN, asked, SUBQ, "The question is looked up.")
+        decision = await call.model.ask_or(planning.BEGIN, asked, SUBQ, "The question is looked up.")
         return _decided(state, decision, state.question)
     shown = await _rendered(state, call)
     with_finding = settings.findings and bool(state.rounds)
     role: Role[SoFar, Any] = planning.NEXT_WITH_FINDING if with_finding else planning.NEXT
     enough, loss = planning.NextWithFinding(plan=SUFFICIENT), "The question is answered with what was found."
-    reply = await ask_or(call.model, role, _chain(state, shown), enough, loss)
+    reply = await call.model.ask_or(role, _chain(state, shown), enough, loss)
     decision, query = reply.plan, reply.query.strip()
     notes = _findings(reply, state, shown, call.model) if with_finding else {}  # ours
     if decision == SUBQ and _is_repeated(query, state):  # ours
@@ -214,7 +214,7 @@ def _decided(state: State, decision: str, query: str) -> Update:
 async def _answer_unaided(state: State, call: Call[Settings]) -> tuple[list[Note], bool]:
     """Return the model's own answer as a note, and whether it is more than a guess."""
     role = reading.ANSWER_UNAIDED_AT_LENGTH if call.settings.long_answers else reading.ANSWER_UNAIDED
-    reply = await ask_or(call.model, role, QuestionInput(question=state.question), reading.Unaided(), _OPEN)
+    reply = await call.model.ask_or(role, QuestionInput(question=state.question), reading.Unaided(), _OPEN)
     text = stated_answer(reply.answer, state.question)
     return [make_note(state.question, text, [])] if text else [], reply.known
 
@@ -225,10 +225,10 @@ async def _answer_from_facts(state: State, call: Call[Settings]) -> tuple[list[N
     chain = _chain(state, shown)
     if settings.long_answers:
         role = reading.ANSWER_AT_LENGTH_WITH_EXAMPLES if settings.examples else reading.ANSWER_AT_LENGTH
-        reply = await ask_or(call.model, role, chain, reading.LongFromFacts(), _OPEN)
+        reply = await call.model.ask_or(role, chain, reading.LongFromFacts(), _OPEN)
         sentences, is_known = reply.sentences, reply.known
     else:
-        short = await ask_or(call.model, reading.ANSWER_FROM_FACTS, chain, reading.FromFacts(), _OPEN)
+        short = await call.model.ask_or(reading.ANSWER_FROM_FACTS, chain, reading.FromFacts(), _OPEN)
         sentences, is_known = [reading.Sentence(text=short.answer, facts=short.facts)], short.known
     texts = [(stated_answer(each.text, state.question), each.facts) for each in sentences]
     notes = [make_note(state.question, text, cite_facts(call.model, shown, facts, text)) for text, facts in texts]

@@ -18,7 +18,6 @@ from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.roles.inputs import PassageInput
 from sleuth.agents.roles.reading import EXTRACT, Extraction
 from sleuth.graphs.core.answer import Citation, Entity, Graph, Relation
-from sleuth.graphs.core.node import ask_or
 from sleuth.graphs.evidence.citations import find_support
 from sleuth.graphs.evidence.retrieval import as_sources
 from sleuth.tools.storage.triples import Triple, TripleStore
@@ -81,7 +80,7 @@ async def _read(passage: Passage, model: ModelCaller) -> list[Triple] | None:
     """Extract the triples of a passage; None if that failed."""
     nothing = Extraction(triples=[])
     loss = f"Passage {passage.id} adds no facts."
-    reply = await ask_or(model, EXTRACT, PassageInput(sources=as_sources([passage])), nothing, loss)
+    reply = await model.ask_or(EXTRACT, PassageInput(sources=as_sources([passage])), nothing, loss)
     if reply is nothing:
         return None
     written = [

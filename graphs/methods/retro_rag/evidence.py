@@ -14,7 +14,7 @@ from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.role import I, Role
 from sleuth.agents.roles import inputs, judging, reasoning
 from sleuth.graphs.core.answer import Citation, Note, Threshold
-from sleuth.graphs.core.node import ask_or, gather_by_key
+from sleuth.graphs.core.node import gather_by_key
 from sleuth.graphs.evidence.citations import verify_quotes
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, yes_probability
 from sleuth.graphs.evidence.retrieval import as_sources
@@ -148,7 +148,7 @@ async def name_entities(model: ModelCaller, question: str) -> list[str]:
     given = inputs.QuestionInput(question=question)
     itself = reasoning.Entities(entities=[question[:80]])
     loss = "The question is taken as its own entity."
-    return list(dict.fromkeys((await ask_or(model, reasoning.ENTITIES, given, itself, loss)).entities))
+    return list(dict.fromkeys((await model.ask_or(reasoning.ENTITIES, given, itself, loss)).entities))
 
 
 async def infer(
@@ -160,7 +160,7 @@ async def infer(
     """
     none = reasoning.Inferences(inferences=[])
     role: Role[reasoning.InferInput, reasoning.Inferences] = reasoning.INFER_ALL if all else reasoning.INFER
-    reply = await ask_or(model, role, given, none, f"Round {round} has no inferences.")
+    reply = await model.ask_or(role, given, none, f"Round {round} has no inferences.")
     heard = {comparison_key(found["finding"]) for found in known.values()}
     notes = {}
     for at, inference in enumerate(reply.inferences, start=1):

@@ -27,7 +27,7 @@ from sleuth.agents.roles import inputs, judging, reasoning
 from sleuth.graphs.core.answer import Note, Threshold, make_verdict
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method, summarize_update
-from sleuth.graphs.core.node import Call, ask_or, gather_by_key, new_graph, node, node_with
+from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update, plan_unless_halted
 from sleuth.graphs.core.thresholds import choose_threshold
 from sleuth.graphs.evidence.citations import find_support, verified_citations
@@ -165,9 +165,9 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     second: Role[Any, Any] = reasoning.MONITOR
     if not settings.evidence:
         given, first, second = inputs.QuestionInput(question=state.question), reasoning.RECALL, reasoning.GUESS
-    asks = [ask_or(call.model, first, given, reasoning.Reasoned(answer=""), "This round has no answer.")]
+    asks = [call.model.ask_or(first, given, reasoning.Reasoned(answer=""), "This round has no answer.")]
     if settings.evaluate_answer:
-        asks.append(ask_or(call.model, second, given, reasoning.Direct(answer=""), "This round has no second answer."))
+        asks.append(call.model.ask_or(second, given, reasoning.Direct(answer=""), "This round has no second answer."))
     reply, *others = await asyncio.gather(*asks)
     text, quotes = stated_answer(reply.answer, state.question), reply.citations if settings.evidence else []
     attempt = AnswerAttempt(
@@ -255,7 +255,7 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     reason, known = _latest(state)["reason"], as_steps(state.notes.values())
     given = reasoning.RequeryInput(question=state.question, reason=reason, sources=as_sources(shown), known=known)
     again, loss = reasoning.Requery.model_construct(query=state.question), "The question itself is searched again."
-    planned = await ask_or(call.model, reasoning.REQUERY, given, again, loss)
+    planned = await call.model.ask_or(reasoning.REQUERY, given, again, loss)
     return {"query": planned.query}
 
 

@@ -180,6 +180,7 @@ METHOD = Method(
     paper="Search-R1: training LLMs to reason and leverage search engines (Jin et al., 2025)",
     when="if vLLM serves a model of Search-R1, StepSearch or CoRAG",
     calls="2 to 5; 3 on two hops",
+    answers="reason",
     graph=graph,
     settings=Settings,
 )

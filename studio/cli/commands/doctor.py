@@ -17,8 +17,8 @@ from rich.table import Table
 from rich.text import Text
 from sqlalchemy import func, inspect, make_url, select
 
-from sleuth.agents.llm.context_windows import find_window
 from sleuth.agents.llm.endpoint import Endpoint
+from sleuth.agents.llm.server_features import find_window
 from sleuth.agents.model import EVIDENCE_CHECKER
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.console.output import JsonOption, activity, counted, emit

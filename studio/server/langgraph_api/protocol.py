@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 from pydantic_core import to_json
 from starlette.responses import Response
 
-from sleuth.agents.llm.token_stream import MessageEvents
+from sleuth.graphs.core.streaming import MessageEvents
 from sleuth.graphs.persistence.threads import Thread
 from sleuth.studio.server.langgraph_api.forms import AssistantRunForm, CommandForm, JsonRoute
 from sleuth.studio.server.langgraph_api.runs import Part, RunStream, start_run, starts_of

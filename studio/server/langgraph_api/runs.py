@@ -17,9 +17,9 @@ from langgraph.types import StateSnapshot
 from pydantic_core import from_json, to_json, to_jsonable_python
 from starlette.responses import Response, StreamingResponse
 
-from sleuth.agents.llm.token_stream import AnswerText
 from sleuth.graphs.chat.messages import reply_id_to
 from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.streaming import AnswerText
 from sleuth.graphs.persistence.threads import NAME, Thread
 from sleuth.graphs.registry import CHAT, configure, runnable, without_replies
 from sleuth.graphs.runs.execution import checkpoint_id_of

@@ -76,8 +76,11 @@ class _Subscriber:
         """Yield the items up to those that follow the event `up_to`."""
         while self.items and self.items[0][0] <= up_to:
             item = self.items.popleft()[1]
-            name = "delta" if isinstance(item, Delta) else "reset"
-            yield Event(thread=item.thread, id=0, name=name, key="", data=to_json(item).decode())
+            yield Event(thread=item.thread, id=0, name=item.kind, key="", data=to_json(item).decode())
+
+
+def _reset_of(reply: Delta) -> Reset:
+    return Reset(**{each.name: getattr(reply, each.name) for each in fields(Reset) if each.name != "kind"})
 
 
 class EventLog:
@@ -159,7 +162,7 @@ class EventLog:
         replies = self._replies.get(thread, {}) if with_deltas else {}
         for after, reply in replies.values():
             if is_reconnect:
-                subscriber.add(Reset(**{field.name: getattr(reply, field.name) for field in fields(Reset)}), after)
+                subscriber.add(_reset_of(reply), after)
             if reply.text:
                 subscriber.add(reply, after)
         self._subscribers[thread].add(subscriber)
@@ -180,7 +183,7 @@ class EventLog:
         text = ""
         if isinstance(item, Delta):
             text = (replies[item.call][1].text if item.call in replies else "") + item.text
-        replies[item.call] = after, Delta(**{**vars(item), "text": text})
+        replies[item.call] = after, Delta(**{**vars(item), "kind": "delta", "text": text})
         for subscriber in self._subscribers.get(thread, ()):
             if subscriber.with_deltas:
                 subscriber.add(item, after)

@@ -1,6 +1,7 @@
 """Calls in flight, which adapt to the speed of the server."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -30,7 +31,13 @@ class Server:
 
     async def ask(self, slots: CallSlots, calls: int) -> list[str]:
         self.most_running = self.timeouts = 0
-        return await asyncio.gather(*(slots.run(self.reply) for _ in range(calls)))
+        return await asyncio.gather(*(run(slots, self.reply) for _ in range(calls)))
+
+
+async def run(slots: CallSlots, call: Callable[[], Awaitable[str]]) -> str:
+    while True:
+        async with slots.take():
+            return await call()
 
 
 async def test_calls_that_time_out_together_are_repeated_with_fewer_in_flight(
@@ -48,7 +55,7 @@ async def test_calls_that_time_out_together_are_repeated_with_fewer_in_flight(
 async def test_call_that_times_out_alone_fails() -> None:
     server = Server(able=0)
     with pytest.raises(ModelTimeout):
-        await CallSlots(8, seconds=1).run(server.reply)
+        await run(CallSlots(8, seconds=1), server.reply)
     assert server.timeouts == 1
 
 
@@ -67,5 +74,5 @@ async def test_other_failures_are_raised_and_free_the_slot() -> None:
         raise ModelUnavailable("no server")
 
     with pytest.raises(ModelUnavailable):
-        await slots.run(fail)
+        await run(slots, fail)
     assert await server.ask(slots, 2) == ["fine"] * 2

@@ -3,17 +3,14 @@
 import json
 import math
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
 import pytest
 
-from sleuth.agents.llm.completions import (
-    MAX_TOKENS,
-    REASONED,
-    Completion,
-    read_completion,
-)
+from sleuth.agents.llm.completions import MAX_TOKENS, REASONED, Completion
+from sleuth.agents.llm.endpoint import read_completion
 from sleuth.agents.llm.errors import ServerError
 from sleuth.agents.model import Reply
 from sleuth.agents.model_calls.logprobs import first_token_probability, perplexity
@@ -35,16 +32,29 @@ def written(*chunks: Any, end: str = "data: [DONE]\n\n", line: str = "\n") -> by
     return f"{events}{end}".replace("\n", line).encode()
 
 
+@dataclass
+class Heard:
+    """A listener that keeps the texts."""
+
+    texts: list[str] = field(default_factory=list)
+
+    def delta(self, text: str) -> None:
+        self.texts.append(text)
+
+    def reset(self) -> None:
+        self.texts.clear()
+
+
 async def read(stream: bytes) -> tuple[Completion, list[str]]:
     """Return the completion of a stream of bytes, and its texts."""
 
     async def pieces() -> AsyncIterator[bytes]:
         yield stream
 
-    texts: list[str] = []
+    heard = Heard()
     response = httpx2.Response(200, content=pieces(), request=httpx2.Request("POST", "http://127.0.0.1/v1"))
     response.headers["content-type"] = "text/event-stream"
-    return await read_completion(response, texts.append), texts
+    return await read_completion(response, heard), heard.texts
 
 
 @pytest.mark.parametrize(
@@ -87,7 +97,7 @@ def completion(**parts: Any) -> dict[str, Any]:
 def read_reply(body: Any) -> Reply:
     completion = Completion()
     completion.add(body)
-    completion.check()
+    completion.end()
     return completion.reply(model="listed", seconds=0.5)
 
 

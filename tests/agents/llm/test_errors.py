@@ -4,15 +4,12 @@ from typing import Any
 
 import pytest
 
-from sleuth.agents.llm.errors import Refused, ServerError, as_model_errors
+from sleuth.agents.llm.errors import Refused, ServerError, as_model_error
 from sleuth.tools.errors import ContextTooLong, ModelError, ModelUnavailable
 
 
-async def error_of(failure: Exception) -> ModelError:
-    with pytest.raises(ModelError) as raised:
-        async with as_model_errors("http://127.0.0.1/v1", seconds=9):
-            raise failure
-    return raised.value
+def error_of(failure: Exception) -> ModelError:
+    return as_model_error(failure, "http://127.0.0.1/v1", seconds=9)
 
 
 @pytest.mark.parametrize(
@@ -29,8 +26,8 @@ async def error_of(failure: Exception) -> ModelError:
     ],
 )
 @pytest.mark.parametrize("status", [400, 422, 500])
-async def test_error_shows_the_reason_in_any_form(body: Any, status: int) -> None:
-    error = await error_of(ServerError(body, status))
+def test_error_shows_the_reason_in_any_form(body: Any, status: int) -> None:
+    error = error_of(ServerError(body, status))
     assert f"status {status}: no such seed" in str(error)
     assert type(error) is (ModelUnavailable if status == 500 else Refused)
 
@@ -49,5 +46,5 @@ async def test_error_shows_the_reason_in_any_form(body: Any, status: int) -> Non
         (413, "Request Entity Too Large"),
     ],
 )
-async def test_error_of_a_long_prompt_is_recognized(status: int, body: Any) -> None:
-    assert type(await error_of(ServerError(body, status))) is ContextTooLong
+def test_error_of_a_long_prompt_is_recognized(status: int, body: Any) -> None:
+    assert type(error_of(ServerError(body, status))) is ContextTooLong

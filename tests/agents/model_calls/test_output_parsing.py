@@ -116,7 +116,7 @@ def test_texts_and_lists_beyond_their_limits_are_cut() -> None:
         parse_reply(STEPS, reply('{"reason": "because it is so"}'))
     output, cuts = parse_reply(STEPS, reply('{"steps": [{"question": {}}, {"question": "Where?"}]}'))
     assert output == Steps(steps=[Step(question="Where")])
-    assert cuts[-1].startswith("steps.0.question was dropped")
+    assert cuts[0].startswith("steps.0.question was dropped")
 
 
 def test_parse_of_cut_off_reply_needs_complete_json() -> None:

@@ -11,10 +11,10 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 from scenes import Chain, Replying, Shelf
 
-from sleuth.agents.llm.token_stream import TokenStream, answer_in
 from sleuth.agents.model import Reply, Request
 from sleuth.graphs.chat import graph as chat
 from sleuth.graphs.core.context import Context
+from sleuth.graphs.core.streaming import TokenStream, answer_in
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.execution import CheckpointerSubruns, compile_method
 from sleuth.tools.storage.archive import MemoryArchive

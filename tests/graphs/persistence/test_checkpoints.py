@@ -9,11 +9,10 @@ import aiosqlite
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
-from langgraph.checkpoint.base import id as clock
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import ERROR
 
-from sleuth.graphs.persistence.sqlite_checkpoints import SqliteCheckpoints, advance_clock, drop_partial_writes
+from sleuth.graphs.persistence.sqlite_checkpoints import SqliteCheckpoints, drop_partial_writes
 
 STOPPED = (ERROR, asyncio.CancelledError())
 NOTES = ("notes", {"1": "found"})
@@ -65,14 +64,6 @@ async def test_read_after_a_cancelled_one_is_current(tmp_path: Path, turns: int)
         await asyncio.wait([reading])
         await put(saver, "3", "2")
         assert await latest(saver) == "3"
-
-
-def test_new_checkpoint_comes_after_one_of_a_later_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    ahead = str(clock.UUID(int=clock.uuid6().int + (1 << 110), version=6))
-    monkeypatch.setattr(clock, "_last_v6_timestamp", None)  # as in the next process
-    assert str(clock.uuid6()) < ahead
-    advance_clock(ahead)
-    assert str(clock.uuid6()) > ahead
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.tracers.langchain import LangChainTracer
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
-from langsmith import Client, tracing_context
+from langsmith import Client, RunTree, tracing_context
 from langsmith.utils import get_env_var
 from requests import Response, Session
 from scenes import Shelf, passage
@@ -18,8 +18,8 @@ from scripted_model import ScriptedModel
 
 from sleuth.graphs.baselines.closed_book import Settings as ClosedBook
 from sleuth.graphs.core.context import Context
-from sleuth.graphs.core.private_graph import PrivateCompiled
 from sleuth.graphs.core.subrun import in_fresh_context
+from sleuth.graphs.runs.execution import compile_method, stream_steps
 from sleuth.studio.client.functions import graph
 from sleuth.studio.client.langchain_parts import tool_of
 from sleuth.tools.errors import RunError
@@ -79,7 +79,7 @@ def given(setting: Tracing = "off") -> Context:
     return Context(model=model, retriever=shelf, archive=MemoryArchive(), settings=ClosedBook(), tracing=setting)
 
 
-def closed_book() -> PrivateCompiled:
+def closed_book() -> Any:
     return graph("closed-book").compile(checkpointer=InMemorySaver())
 
 
@@ -88,9 +88,15 @@ def place(**more: Any) -> RunnableConfig:
 
 
 async def ended(**more: Any) -> bool:
-    setting = more.pop("setting", "off")
-    state = await closed_book().ainvoke(QUESTION, place(**more), context=given(setting))
+    """Ask as an application does that compiles the graph itself."""
+    state = await closed_book().ainvoke(QUESTION, place(**more), context=given())
     return bool(state["verdict"])
+
+
+async def ran(setting: Tracing = "off") -> bool:
+    """Ask as sleuth itself does."""
+    graph = compile_method("closed-book", InMemorySaver())
+    return bool([step async for step in stream_steps(graph, {**QUESTION}, place(), given(setting))])
 
 
 async def through(state: dict[str, Any]) -> dict[str, Any]:
@@ -141,7 +147,7 @@ async def call_tool() -> None:
 @pytest.mark.parametrize(
     ("asking", "use"),
     [
-        *((name, ended) for name in VARIABLES),
+        *((name, use) for name in VARIABLES for use in (ended, ran)),
         *((VARIABLES[0], use) for use in (run_synchronously, update_state, stream_events, call_tool)),
     ],
     indirect=["asking"],
@@ -177,7 +183,18 @@ async def test_tracer_of_a_parent_run_receives_the_run(recorder: Recorder, clien
 @pytest.mark.usefixtures("asking")
 async def test_enabled_tracing_context_traces_the_run(recorder: Recorder, client: Client) -> None:
     with tracing_context(enabled=True, client=client):
-        assert await ended()
+        assert await ran()
+    assert any("How high" in each for each in recorder.sent)
+
+
+@pytest.mark.usefixtures("asking")
+async def test_runs_of_the_application_are_not_kept_by_a_graph(recorder: Recorder, client: Client) -> None:
+    compiled = closed_book()
+    with tracing_context(parent=RunTree(name="mine", ls_client=client)):
+        await compiled.ainvoke(QUESTION, place(), context=given())
+        assert await ran()
+    (untraced,) = compiled.config["callbacks"]
+    assert not (untraced.run_map or untraced.order_map)
     assert any("How high" in each for each in recorder.sent)
 
 
@@ -192,8 +209,8 @@ async def test_application_keeps_its_own_tracing_after_a_run(recorder: Recorder)
 @pytest.mark.usefixtures("asking")
 async def test_ignored_variable_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, logger=tracing.__name__):
-        assert await ended()
-        assert await ended()
+        assert await ran()
+        assert await ran()
     (line,) = caplog.messages
     assert line.startswith(tuple(VARIABLES))
     assert "SLEUTH_TRACING=langsmith" in line
@@ -203,7 +220,7 @@ async def test_setting_traces_the_run(recorder: Recorder, client: Client, monkey
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     with tracing_context(client=client):
-        assert await ended(setting="langsmith")
+        assert await ran("langsmith")
     assert any("How high" in each for each in recorder.sent)
 
 

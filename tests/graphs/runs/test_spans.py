@@ -19,7 +19,7 @@ from scenes import Shelf, passage
 from scripted_model import reply
 from typing_extensions import TypedDict
 
-from sleuth.agents.llm.tracing import as_message, trace_call
+from sleuth.agents.llm.tracing import TracedCall
 from sleuth.agents.model import Message, Reply, Request, Usage
 from sleuth.graphs.baselines.plain_rag import Settings
 from sleuth.graphs.core.context import Context
@@ -54,10 +54,9 @@ class Server:
             "response_format": {"type": "x"},
         }
         body["messages"] = request.messages
-        async with trace_call(body, url="http://models.example:8000/v1") as call:
-            made = await self.send(call.headers)
-            call.message = as_message(made)
-            return made
+        async with TracedCall(body, url="http://models.example:8000/v1") as call:
+            call.reply = await self.send(call.headers)
+            return call.reply
 
     async def send(self, headers: Mapping[str, str]) -> Reply:
         self.headers.append(headers)

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from sleuth.agents.llm.client import LLMClient
-from sleuth.agents.llm.context_windows import CUT
+from sleuth.agents.llm.server_features import CUT
 from sleuth.studio.cli.commands.doctor import examine, examine_model
 from sleuth.tools.settings import Settings
 

@@ -153,10 +153,6 @@ async def test_synchronous_call_does_not_block_the_loop_of_an_open_sleuth(settin
     assert text.startswith("Kelp Fair")
 
 
-def test_help_lists_the_public_names() -> None:
-    assert dir(sleuth) == sorted(sleuth.__all__)
-
-
 @pytest.fixture(scope="class")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sleuth.Settings]:
     folder = tmp_path_factory.mktemp("standard")

@@ -12,7 +12,7 @@ ASKED = {"type": "human", "id": "asked", "content": "Who?"}
 
 
 def tokens(text: str, call: str = "call", node: str = "answer") -> dict[str, Any]:
-    return {"node": node, "role": "reader", "call": call, "text": text}
+    return {"kind": "delta", "node": node, "role": "reader", "call": call, "text": text, "is_answer": True}
 
 
 def stream() -> MessageStream:
@@ -24,7 +24,7 @@ def stream() -> MessageStream:
 def test_stream_withdraws_text_that_is_not_kept() -> None:
     made = stream()
     first = [*made.write(tokens('{"answer": "Wrong"')), *made.write({**tokens(""), "text": "", "call": "other"})]
-    reset = [*made.write({"node": "answer", "role": "reader", "call": "call"})]
+    reset = [*made.write({"kind": "reset", "node": "answer", "role": "reader", "call": "call", "is_answer": True})]
     second = [*made.write(tokens('{"answer": "Right, but ', "again"))]
     final = {"type": "ai", "id": REPLY, "content": "Not found."}
     last = made.complete([ASKED, final], is_final=True)

@@ -1,100 +1,90 @@
 """Tokens of replies while they are written: on the run's custom stream, and answers also on its `messages` stream.
 
-An item of the custom stream is {"node", "role", "call", "text"}; without `text` it withdraws the tokens of the call.
-Tokens are not stored. The replies of roles are JSON or transcripts, so `sleuth.agents.llm.tracing` keeps them out of
-the `messages` stream. `AnswerStream` puts the text of the answer in them into it: chunks of one message, and at its end
-its usage.
+An item of the custom stream is a delta or a reset of `sleuth.graphs.core.events`, without its run. Tokens are not
+stored. The replies of roles are JSON or transcripts, so `sleuth.agents.llm.tracing` keeps them out of the `messages`
+stream. `AnswerStream` puts the text of the answer in them into it: chunks of one message, and at its end its usage.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Self
 from uuid import UUID, uuid4
 
 from langchain_core.callbacks import BaseCallbackManager, Callbacks
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 from langgraph.config import get_config, get_stream_writer
-from langgraph.pregel._messages import StreamMessagesHandler, StreamMessagesHandlerV2
 from pydantic_core import from_json
 
 from sleuth.agents.llm.tracing import as_message
-from sleuth.agents.model import Model, Reply, Request
+from sleuth.agents.model import Reply
+from sleuth.tools.langgraph_internals import StreamMessagesHandler, StreamMessagesHandlerV2
 from sleuth.tools.text.normalization import sanitize
-
-_NODES = {"answer", "integrate"}
-"""Nodes whose model calls write the answer of a run."""
 
 _TRANSCRIPTS = "searcher"
 """The role of search-trained models, whose answer is between tags."""
 
 
 def message_handlers(callbacks: Callbacks) -> list[StreamMessagesHandler]:
-    """Return the handlers of the `messages` stream; LangGraph has no public name for them."""
+    """Return the handlers of the `messages` stream."""
     handlers = callbacks.handlers if isinstance(callbacks, BaseCallbackManager) else []
     return [each for each in handlers if isinstance(each, StreamMessagesHandler)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TokenStream:
-    """The stream of a run's replies.
+    """The stream of a run's replies (`sleuth.agents.model.ReplyStreams`).
 
     Attributes:
+        answers: the node whose replies contain the answer of the run, `Method.answers`.
         wants_tokens: returns whether there are subscribers; called before each model call. By default that is the
             `messages` stream of the running graph: a model that streams may count its tokens less well.
         resumed_step: the superstep at which an interrupted run resumes. Its calls may have been streamed before, and
             start from scratch.
-
-    Usage, in a task:
-
-        stream = TokenStream(wants_tokens=lambda: True)
-        reply = await stream.call(model, request, node="draft")
     """
 
+    answers: str = "answer"
     wants_tokens: Callable[[], bool] = lambda: bool(message_handlers(get_config().get("callbacks")))
     resumed_step: int | None = None
 
-    async def call(self, model: Model, request: Request, *, node: str) -> Reply:
-        """Call a model, within the task of the call. If the call fails, its tokens are withdrawn."""
-        stream = CallStream(node=node, role=request.role, call=request.call_id)
+    def listen(self, *, node: str, role: str, call: str) -> "CallStream | None":
+        """Return the stream of a call that begins, within its task; None if nobody subscribes."""
+        stream = self._stream(node, role, call)
         if get_config()["metadata"]["langgraph_step"] == self.resumed_step:
             stream.withdraw()
-        if not self.wants_tokens():
-            return await model.call(request)
-        try:
-            reply = await model.call(replace(request, listener=stream))
-        except BaseException:
-            stream.reset()
-            raise
-        stream.finish(reply)
-        return reply
+        return stream if self.wants_tokens() else None
 
     def withdraw(self, *, node: str, role: str, call: str) -> None:
         """Withdraw the tokens of a call that has ended."""
         if self.wants_tokens():
-            CallStream(node=node, role=role, call=call).withdraw()
+            self._stream(node, role, call).withdraw()
 
-
-NO_STREAM = TokenStream(wants_tokens=lambda: False)
-"""Calls whose replies nobody receives before they are complete."""
+    def _stream(self, node: str, role: str, call: str) -> "CallStream":
+        return CallStream({"node": node, "role": role, "call": call, "is_answer": node == self.answers})
 
 
 class CallStream:
-    """The listener of one call, which writes its tokens to the run's stream."""
+    """The listener of one call, which writes its tokens to the run's stream (`sleuth.agents.model.ReplyStream`)."""
 
-    def __init__(self, *, node: str, role: str, call: str) -> None:
-        self._call = {"node": node, "role": role, "call": call}
+    def __init__(self, call: dict[str, Any]) -> None:
+        """`call` has the fields that all items of the call share."""
+        self._call = call
         self._write = get_stream_writer()
-        self._answer = AnswerStream(call)
+        self._answer = AnswerStream(call["call"])
         self._has_tokens = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if error:
+            self.reset()
 
     def delta(self, text: str) -> None:
         """Write further tokens."""
         self._has_tokens = True
-        item = {**self._call, "text": sanitize(text)}
-        self._write(item)
-        self._answer.write(item)
+        self._send({"kind": "delta", **self._call, "text": sanitize(text)})
 
     def reset(self) -> None:
         """Withdraw the tokens written, if any."""
@@ -104,13 +94,16 @@ class CallStream:
     def withdraw(self) -> None:
         """Withdraw all tokens of the call, also those of an earlier process."""
         self._has_tokens = False
-        self._write(self._call)
-        self._answer.write(self._call)
+        self._send({"kind": "reset", **self._call})
+
+    def _send(self, item: dict[str, Any]) -> None:
+        self._write(item)
+        self._answer.write(item)
 
     def finish(self, reply: Reply) -> None:
         """End the message of a call that has written an answer."""
         if self._answer.has_text:
-            text = answer_in(sanitize(reply["text"]), self._call["role"])
+            text = answer_in(reply["text"], self._call["role"])
             self._answer.finish(as_message(reply).model_copy(update={"content": text}))
 
 
@@ -127,9 +120,9 @@ class AnswerText:
 
     def read(self, item: Mapping[str, Any]) -> tuple[bool, str]:
         """Return whether the text so far is withdrawn, and the text that an item of the stream adds."""
-        if "state" in item or (item["node"] not in _NODES and item["role"] != _TRANSCRIPTS):
+        if item["kind"] == "step" or not item["is_answer"]:
             return False, ""
-        if "text" not in item:
+        if item["kind"] == "reset":
             self._replies.pop(item["call"], None)
             return self._withdraw(), ""
         reply = self._replies[item["call"]] = self._replies.get(item["call"], "") + item["text"]

@@ -6,9 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from sleuth.agents.llm.capabilities import Capabilities, detect_capabilities
 from sleuth.agents.llm.completions import Completion
 from sleuth.agents.llm.endpoint import Endpoint
+from sleuth.agents.llm.server_features import Capabilities, detect_capabilities
 
 READY = '{"ready": true}'
 
