@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
 from pydantic import BaseModel
@@ -35,8 +35,7 @@ from sleuth.tools.storage.database import catalogue_url
 from sleuth.tools.storage.locks import RESTORING, hold, require_restored
 from sleuth.tools.types import now
 
-FORMAT = 2
-"""Archives of format 1 have a second checksum of each member, and may be of a Postgres database."""
+FORMAT = 1
 
 MANIFEST = "manifest.json"
 CHROMA = "chroma"
@@ -50,8 +49,8 @@ FILES = ("thresholds.json", "attributes.npz")
 _STAGING = "restore"
 """Folder in SLEUTH_HOME with the extracted archive."""
 
-_DERIVED = ("keywords", "mentions", "names", "ingest", "examples")
-"""Folders that are built again when they are needed; `ingest` has the positions of interrupted ingests."""
+_DERIVED = ("keywords", "mentions", "names")
+"""Folders that are built again when they are needed."""
 
 _COUNTS = {
     "documents": "SELECT count(*) FROM sleuth_documents",
@@ -73,7 +72,6 @@ class Manifest(BaseModel):
     format: int
     release: str
     created_at: str
-    database: Literal["sqlite", "postgres"]
     schemas: dict[str, int]
     counts: dict[str, int]
     left_out: list[str]
@@ -139,7 +137,6 @@ def _fill(archive: ZipFile, settings: Settings, sources: dict[str, Path], copy: 
         format=FORMAT,
         release=version(DISTRIBUTION),
         created_at=now(),
-        database="sqlite",
         schemas=schemas,
         counts=counts,
         left_out=["keyword index", "entity graph", *(["vectors"] if settings.chroma_url else [])],
@@ -284,10 +281,6 @@ def open_archive(file: Path) -> Iterator[tuple[ZipFile, Manifest]]:
             manifest = Manifest.model_validate_json(archive.read(MANIFEST))
             if manifest.format > FORMAT:
                 raise StoreTooNew(f"{file} was written by sleuth {manifest.release}. Upgrade sleuth to restore it.")
-            if manifest.database == "postgres":
-                raise UsageError(
-                    f"{file} is the backup of a Postgres database. Restore it with sleuth {manifest.release}."
-                )
             yield archive, manifest
     except (KeyError, *_UNREADABLE) as error:
         reason = str(error).splitlines()[0]
@@ -298,7 +291,7 @@ def verify(file: Path) -> Manifest:
     """Read a whole archive, compare every member with its checksum, and return the manifest.
 
     Raises:
-        UsageError: the file does not exist, or is the backup of a Postgres database.
+        UsageError: the file does not exist.
         StoreError: it is not a complete archive, or a newer release wrote it (StoreTooNew).
     """
     with open_archive(file) as (archive, manifest):

@@ -10,7 +10,6 @@ from typing import Any, Literal, get_origin, get_type_hints
 import pytest
 
 from sleuth.graphs.chat import graph as chat
-from sleuth.graphs.compat import FORMER_NODES
 from sleuth.graphs.registry import METHODS
 
 ROOT = Path(__file__).parents[1]
@@ -155,13 +154,6 @@ def test_a_node_has_its_function_s_name_and_a_docstring(name: str) -> None:
         function: Any = spec.runnable.afunc  # type: ignore[attr-defined]
         assert function.__name__ == node
         assert function.__doc__
-
-
-@pytest.mark.parametrize("name", FORMER_NODES)
-def test_former_nodes_lead_to_present_ones(name: str) -> None:
-    former, present = FORMER_NODES[name], {*METHODS[name].nodes(), "__end__"}
-    assert not present & former.keys()
-    assert all({*get_type_hints(router)["return"].__args__} <= present for router in former.values())
 
 
 @pytest.mark.parametrize("name", GRAPHS)

@@ -86,7 +86,7 @@ async def detect_capabilities(endpoint: Endpoint, model: str, file: Path) -> Cap
     with suppress(OSError, ValueError):
         known = json.loads(await asyncio.to_thread(file.read_text, encoding="utf-8"))
     stored = known.get(key)
-    if isinstance(stored, list) and "schema" in stored:  # older releases stored an object
+    if stored and "schema" in stored:
         return frozenset(stored)
     can = await probe(endpoint, model)
     with suppress(OSError):  # where it cannot be stored, the server is probed again

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, insert, select, update
@@ -27,19 +27,6 @@ ThreadState = Literal["queued", "running", "waiting", "stopped", "interrupted", 
 queued: stored, not begun. running: a process holds its lock. waiting: for a person's reply. stopped: by a person.
 interrupted: its process was killed, lost or shut down. failed: by an error. done: it has an answer.
 """
-
-ThreadStatus = Literal["new", "running", "interrupted", "failed", "done"]
-"""The names of states before `ThreadState`. Deprecated."""
-
-OLD_NAMES: Final[dict[ThreadState, ThreadStatus]] = {
-    "queued": "new",
-    "running": "running",
-    "waiting": "done",
-    "stopped": "interrupted",
-    "interrupted": "interrupted",
-    "failed": "failed",
-    "done": "done",
-}
 
 Outcome = Literal[
     "queued",
@@ -72,7 +59,7 @@ class RunResult:
     weak: bool | None = False
     calls: int
     tokens: int
-    seconds: float | None
+    seconds: float
 
     @classmethod
     def of(cls, answer: Answer) -> Self:
@@ -91,12 +78,12 @@ class RunResult:
 
 @dataclass(frozen=True, kw_only=True)
 class AverageCost:
-    """The average cost of finished runs; `seconds` is None if older releases ran all of them."""
+    """The average cost of finished runs."""
 
     runs: int
     calls: float
     tokens: int
-    seconds: float | None
+    seconds: float
 
 
 def outcome_of(state: ThreadState, verdict: Status | None) -> Outcome:
@@ -207,18 +194,13 @@ class Thread:
         return title if isinstance(title, str) else ""
 
     @property
-    def status(self) -> ThreadStatus:
-        """Return the state by its old name. Deprecated: use `state`."""
-        return OLD_NAMES[self.state]
-
-    @property
     def part_of(self) -> str:
         """Return the run that this one is a sub-run of; empty for any other run, also for a fork."""
         return self.parent if self.subrun else ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that `runs list` prints."""
-        more = {"title": self.title, "status": self.status, "part_of": self.part_of, "outcome": self.outcome}
+        more = {"title": self.title, "part_of": self.part_of, "outcome": self.outcome}
         return {**asdict(self), "options": self.options.to_json(), **more}
 
 
@@ -250,8 +232,7 @@ class Threads:
             RunError: the id is used already.
             ThreadBusy: another process has taken the run that this one is a sub-run of.
         """
-        row = {**asdict(thread), "status": thread.state, "options": thread.options.dumps(), "outcome": thread.outcome}
-        del row["state"]
+        row = {**asdict(thread), "options": thread.options.dumps(), "outcome": thread.outcome}
         row |= {name: to_stored_json(row[name]) for name in ("feedback", "client_metadata")}
         of_client = ("feedback", "client_metadata", "created_at")
         begun = {name: value for name, value in row.items() if name not in of_client}
@@ -324,7 +305,7 @@ class Threads:
                 runs=runs,
                 calls=round(float(calls), 1),  # Decimal in Postgres
                 tokens=round(float(tokens)),
-                seconds=None if seconds is None else round(float(seconds), 3),
+                seconds=round(float(seconds), 3),
             )
             for method, runs, calls, tokens, seconds in await self._rows(query)
         }
@@ -361,7 +342,7 @@ class Threads:
         outcome: Any = outcome_of(state, result.verdict if result else None)
         if state == "done" and not result:
             outcome = func.coalesce(threads.c.verdict, outcome)
-        values = {"status": state, "problem": problem, "updated_at": at, "outcome": outcome}
+        values = {"state": state, "problem": problem, "updated_at": at, "outcome": outcome}
         changed = {"options": options.dumps()} if options else {}
         changed |= {"question": question} if question is not None else {}
         statement = update(threads).where(threads.c.id == id).values({**values, **changed, **_columns(result)})
@@ -397,9 +378,9 @@ class Threads:
 
     async def mark_stopped(self, id: str, *, at: str) -> None:
         """Record that a person stopped a run, unless it has ended, failed or been resumed."""
-        unfinished = threads.c.status.in_(("new", "queued", "interrupted"))
+        unfinished = threads.c.state.in_(("queued", "interrupted"))
         statement = update(threads).where(threads.c.id == id, unfinished)
-        values = {"status": "stopped", "outcome": "stopped", "updated_at": at}
+        values = {"state": "stopped", "outcome": "stopped", "updated_at": at}
         await self.transact(id, lambda connection: connection.execute(statement.values(values)))
 
     async def subruns_of(self, id: str) -> list[Thread]:
@@ -467,13 +448,11 @@ def _columns(result: RunResult | None) -> dict[str, Any]:
 
 
 def _thread(row: Row[Any]) -> Thread:
-    """Return a row's thread; old names of states are read as the new ones."""
     values = dict(row._mapping)
-    status = values.pop("status")
     del values["outcome"]
     values |= {name: json.loads(values[name]) for name in ("feedback", "client_metadata")}
     options = StoredOptions.model_validate_json(values.pop("options"))
-    return Thread(**values, state="queued" if status == "new" else status, options=options)
+    return Thread(**values, options=options)
 
 
 def already_used(id: str) -> RunError:

@@ -23,7 +23,6 @@ from langgraph.runtime import RunControl
 from langgraph.types import Command, StateSnapshot
 
 from sleuth.agents.llm.token_stream import TokenStream
-from sleuth.graphs.compat import FORMER_NODES
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Context, MethodSettings, SubrunRequest, SubrunResult
 from sleuth.graphs.core.private_graph import PrivateGraph
@@ -46,15 +45,8 @@ Compiled = CompiledStateGraph[Any, Context, Any, Any]
 
 @cache
 def uncheckpointed(name: str) -> Compiled:
-    """Compile a method or the chat once: that takes longer than many of its runs.
-
-    Nodes of older releases are added without edges to them: stored runs that name one are shown, forked and resumed.
-    """
-    graph = PrivateGraph(runnable(name).graph())
-    for former, router in FORMER_NODES.get(name, {}).items():
-        graph.add_node(former, lambda state: None)
-        graph.add_conditional_edges(former, router)
-    return graph.compile(name=name)
+    """Compile a method or the chat once: that takes longer than many of its runs."""
+    return PrivateGraph(runnable(name).graph()).compile(name=name)
 
 
 def compile_method(name: str, saver: BaseCheckpointSaver[Any]) -> Compiled:

@@ -19,7 +19,7 @@ from langgraph.types import Command, StateSnapshot
 
 from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.graphs.chat.small_talk import is_answered_by_rule, settings_of_command
-from sleuth.graphs.core.answer import Answer, Verdict, public_notes, public_subruns, total_cost
+from sleuth.graphs.core.answer import Answer, Verdict, public_notes, subruns_in, total_cost
 from sleuth.graphs.core.approval import describe_request
 from sleuth.graphs.core.context import Budget, Context, MethodSettings, Services
 from sleuth.graphs.core.events import Event, parse_event
@@ -482,7 +482,7 @@ class RunService:
             graph=kind.read_graph(state.values),
             threshold=state.values.get("threshold"),
             support=verdict.get("support"),
-            hops=public_subruns(state.values),
+            hops=subruns_in(state.values),
             table=kind.read_table(state.values),
             ask_all=verdict.get("ask_all"),
             asks=asks,

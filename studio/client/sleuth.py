@@ -1,7 +1,6 @@
 """An open `Sleuth` for many questions; `sleuth.studio.client.functions` opens one for a single call."""
 
 import asyncio
-import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -122,12 +121,6 @@ class Sleuth:
     def default_method(self) -> str:
         """The method of questions that name none: `reader` without a model server."""
         return MODELLESS_METHOD if self.model_problem else DEFAULT_METHOD
-
-    @property
-    def library(self) -> Collection:
-        """The collection. Deprecated: use `collection`."""
-        warnings.warn("Sleuth.library is now Sleuth.collection.", DeprecationWarning, stacklevel=2)
-        return self.collection
 
     @property
     def searched(self) -> Retriever:

@@ -327,7 +327,7 @@ def best_verdict(subruns: Sequence[Subrun], missing: Sequence[str], *, cut_short
     last = (accepted or subruns)[-1]
     if last["status"] == "answered" and last["doubt"] and not cut_short:
         return make_verdict("unknown", refusal_text("unknown", missing), [])
-    status = "out_of_budget" if cut_short or last["status"] == "new" else last["status"]
+    status = "out_of_budget" if cut_short or last["status"] == "queued" else last["status"]
     if status == "out_of_budget":
         best = next((subrun for subrun in reversed(subruns) if subrun["status"] == "answered"), last)
         return Verdict(status=status, text=best["text"], citations=best["citations"])

@@ -8,12 +8,10 @@ from sleuth.graphs.core.answer import Cost, Status
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.method import MODELLESS_METHOD
 from sleuth.graphs.persistence.tables import MAX_ANSWER
-from sleuth.graphs.persistence.threads import NAME, AverageCost, Outcome, ThreadState, ThreadStatus
+from sleuth.graphs.persistence.threads import NAME, AverageCost, Outcome, ThreadState
 from sleuth.graphs.runs.service import MAX_QUESTION
 from sleuth.studio.client.sleuth import DEFAULT_METHOD
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
-
-_OLD = "old name of `state`; the next release removes it"
 
 
 class Form(BaseModel):
@@ -96,7 +94,6 @@ class Begun(BaseModel):
 
     thread: str
     state: ThreadState = "running"
-    status: ThreadStatus = Field(default="running", deprecated=True, description=_OLD)
 
 
 class Forked(BaseModel):
@@ -117,7 +114,6 @@ class ThreadRow(BaseModel):
     options: dict[str, Any]
     feedback: dict[str, Any] = Field(description="what a person thinks of the answer; empty without feedback")
     state: ThreadState
-    status: ThreadStatus = Field(deprecated=True, description=_OLD)
     problem: str
     parent: str
     parent_checkpoint: str
@@ -143,7 +139,7 @@ class RunView(BaseModel):
     answer: dict[str, Any] | None
     state: dict[str, Any]
     cost: Cost
-    seconds: float | None = Field(description="wall-clock seconds of work; null if an older release ran it")
+    seconds: float = Field(description="wall-clock seconds of work")
 
 
 class Span(BaseModel):

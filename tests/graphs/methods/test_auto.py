@@ -442,7 +442,7 @@ async def test_auto_subruns_name_their_parent(runs_with: RunsFor, chain: Chain) 
         (hop["thread"], hop["method"]) for hop in hops(answer)
     ]
     for number, thread in enumerate(threads, start=1):
-        assert (thread.part_of, thread.subrun, thread.status) == (answer.thread, number, "done")
+        assert (thread.part_of, thread.subrun, thread.state) == (answer.thread, number, "done")
         assert moments[thread.parent_checkpoint].next == ["act"]
         assert (await runs.answer(thread.id)).status == hops(answer)[number - 1]["status"]
     exported = await export_run(runs, answer.thread)
@@ -473,7 +473,7 @@ async def test_auto_resumed_after_failure_repeats_no_call(runs_with: RunsFor, ch
         with pytest.raises(ModelUnavailable):
             await finish(runs, id)
         stopped = await runs.store.threads.subruns_of(id)
-        assert (await runs.store.threads.get(id)).status == "failed"
+        assert (await runs.store.threads.get(id)).state == "failed"
         answer = await finish(runs, id)
         assert sent(failing.requests) == sent(model.requests)
         ids = [request.call_id for request in failing.requests]
@@ -540,7 +540,7 @@ async def test_auto_cancelled_cancels_subrun(runs_with: RunsFor, chain: Chain) -
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert [thread.status for thread in await runs.store.threads.subruns_of(id)] == ["done", "interrupted"]
+    assert [thread.state for thread in await runs.store.threads.subruns_of(id)] == ["done", "interrupted"]
     assert (await finish(runs_with(clerk), id)).text == "1868"
     assert len(stuck.requests) + len(clerk.requests) == 2 + PAR_CALLS
 
