@@ -23,12 +23,12 @@ from sleuth.graphs.methods.par_rag.graph import extract_names
 from sleuth.studio.client.sleuth import open_client
 from sleuth.studio.evaluation.run_folder import write_lines
 from sleuth.studio.evaluation.scoring import interval
-from sleuth.studio.simulation.wording import fill_references
 from sleuth.tools.collection import Collection
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.archive import MemoryArchive
 from training.questions import TrainingSet, read
+from training.simulation.wording import fill_references
 
 MODES: tuple[Mode, ...] = ("dense", "hybrid", "graph", "knowledge-graph")
 SIZES = (1, 4, 10)

@@ -15,9 +15,9 @@ from typing import ParamSpec, TypeVar
 import numpy as np
 
 from sleuth.studio.evaluation.run_folder import read_lines
-from sleuth.studio.simulation import Gold, gold_of
 from sleuth.tools.collection import Collection
 from sleuth.tools.search.vectors import Vectors
+from training.simulation import Gold, gold_of
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 DIMENSION, RANK, BUCKETS = 384, 64, 1 << 15

@@ -6,7 +6,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Literal
 
-from sleuth.studio.simulation.wording import (
+from sleuth.tools.errors import UsageError
+from sleuth.tools.sources.question_attributes import FAST
+from sleuth.tools.text.normalization import comparison_key, single_line
+from sleuth.tools.text.sentences import sentences
+from training.simulation.wording import (
     REFERENCE,
     ask_relation,
     content_words,
@@ -17,10 +21,6 @@ from sleuth.studio.simulation.wording import (
     mentions,
     split_relation,
 )
-from sleuth.tools.errors import UsageError
-from sleuth.tools.sources.question_attributes import FAST
-from sleuth.tools.text.normalization import comparison_key, single_line
-from sleuth.tools.text.sentences import sentences
 
 Origin = Literal["given", "triples", "derived"]
 Passages = Mapping[str, tuple[str, str]]

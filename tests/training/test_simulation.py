@@ -18,10 +18,10 @@ from sleuth.agents.roles.inputs import QuestionInput, SourcesInput, StepsInput
 from sleuth.agents.roles.judging import ASKS_ALL, VERIFY
 from sleuth.agents.roles.planning import EXPAND, PLAN, ExpandInput, Plan
 from sleuth.agents.roles.reading import ANSWER_UNAIDED, DRAFT, Draft
-from sleuth.studio.simulation import Gold, SimulatedModel, Simulation, gold_of, gold_on_pages
-from sleuth.studio.simulation.model import HANDLERS
-from sleuth.studio.simulation.parameters import ERRORS, ROLES
 from sleuth.tools.errors import UsageError
+from training.simulation import Gold, SimulatedModel, Simulation, gold_of, gold_on_pages
+from training.simulation.model import HANDLERS
+from training.simulation.parameters import ERRORS, ROLES
 
 PASSAGES = {
     "light": ("Pellowrig Light", "The light stands on a reef. It was built by Bastian Oake in 1861."),

@@ -12,12 +12,12 @@ from sleuth.agents.role import Output
 from sleuth.agents.roles import hybrid, reading, reasoning
 from sleuth.agents.roles.judging import CHANGING, STATIC
 from sleuth.agents.roles.planning import NO_RETRIEVAL, SUBQ
-from sleuth.studio.simulation import answering, judging, planning
-from sleuth.studio.simulation.answering import answer_as, answer_or_admit, find_answer, recall_as, wrong_answer
-from sleuth.studio.simulation.gold import Gold
-from sleuth.studio.simulation.judging import SimulatedReply
-from sleuth.studio.simulation.parameters import Simulation
-from sleuth.studio.simulation.request_view import RequestView
+from training.simulation import answering, judging, planning
+from training.simulation.answering import answer_as, answer_or_admit, find_answer, recall_as, wrong_answer
+from training.simulation.gold import Gold
+from training.simulation.judging import SimulatedReply
+from training.simulation.parameters import Simulation
+from training.simulation.request_view import RequestView
 
 NAME = "simulated"
 

@@ -5,16 +5,16 @@ from collections.abc import Iterable, Mapping
 from sleuth.agents.role import Output
 from sleuth.agents.roles import hybrid, planning, reading, reasoning
 from sleuth.agents.roles.searching import TAGS, Format
-from sleuth.studio.simulation.answering import fact_numbers, find_answer
-from sleuth.studio.simulation.gold import WHOLE
-from sleuth.studio.simulation.request_view import RequestView
-from sleuth.studio.simulation.wording import (
+from sleuth.tools.text.normalization import comparison_key
+from training.simulation.answering import fact_numbers, find_answer
+from training.simulation.gold import WHOLE
+from training.simulation.request_view import RequestView
+from training.simulation.wording import (
     describe,
     fill_references,
     find_names,
     shorten,
 )
-from sleuth.tools.text.normalization import comparison_key
 
 
 def asked(view: RequestView, hop: int, known: Mapping[int, str] | None = None) -> str:

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from sleuth.agents.formatting import MAX_CITATIONS, Quote
 from sleuth.agents.role import Output
 from sleuth.agents.roles import hybrid, reading, reasoning
-from sleuth.studio.simulation.gold import WHOLE
-from sleuth.studio.simulation.request_view import RequestView
-from sleuth.studio.simulation.wording import content_words, excerpt, fill_references, find_names, mentions
 from sleuth.tools.text.normalization import comparison_key
 from sleuth.tools.text.sentences import sentences
+from training.simulation.gold import WHOLE
+from training.simulation.request_view import RequestView
+from training.simulation.wording import content_words, excerpt, fill_references, find_names, mentions
 
 _SUMMARY = 600
 """Characters of a summary."""

@@ -14,11 +14,11 @@ from typing import Any
 
 from sleuth.agents.formatting import Quote
 from sleuth.agents.model import Request
-from sleuth.studio.simulation.gold import WHOLE, Gold
-from sleuth.studio.simulation.parameters import CLOSED_BOOK, Simulation
-from sleuth.studio.simulation.wording import content_words, excerpt, find_names, mentions, rephrase
 from sleuth.tools.text.normalization import comparison_key
 from sleuth.tools.text.sentences import sentences
+from training.simulation.gold import WHOLE, Gold
+from training.simulation.parameters import CLOSED_BOOK, Simulation
+from training.simulation.wording import content_words, excerpt, find_names, mentions, rephrase
 
 _ENOUGH = 0.45
 """The likeness from which a text counts as a hop's question."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from sleuth.agents.model import Sampling, TokenLogprob
 from sleuth.agents.roles import judging
 from sleuth.graphs.evidence.outcomes import stated_answer
-from sleuth.studio.simulation.answering import find_answer
-from sleuth.studio.simulation.gold import WHOLE
-from sleuth.studio.simulation.request_view import RequestView
-from sleuth.studio.simulation.wording import mentions
 from sleuth.tools.text.normalization import comparison_key
+from training.simulation.answering import find_answer
+from training.simulation.gold import WHOLE
+from training.simulation.request_view import RequestView
+from training.simulation.wording import mentions
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,10 +6,11 @@ from scenes import Shelf
 from sleuth.agents.model_calls.caller import render_messages
 from sleuth.agents.roles.planning import SearchResult
 from sleuth.agents.roles.searching import SEARCH_R1, Transcript
-from sleuth.studio.evaluation.gold import OracleRetriever, oracle_parts, shown_gold
+from sleuth.studio.evaluation.gold import shown_gold
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.types import Passage
+from training.simulation.players import OracleRetriever, oracle_parts
 
 
 def passages(ids: str) -> list[Passage]:
