@@ -1,7 +1,6 @@
 """Ingest and evaluation on a real Ray cluster of two workers on this machine."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cli_process import sleuth
@@ -39,13 +38,3 @@ async def test_cluster_that_does_not_answer_is_named(tmp_path: Path) -> None:
     done = await sleuth("ingest", str(tmp_path / "a.txt"), "--ray", "127.0.0.1:1", **own)
     assert done.status == 2
     assert "No Ray cluster answers at 127.0.0.1:1" in done.err and "Traceback" not in done.err
-
-
-BRIDGES = {f"bridge{at}": f"The Hollin Bridge {at} was designed by Ilse Corrodane {at} in 1887." for at in range(8)}
-
-
-def without_times(value: Any) -> Any:
-    """Return the values that depend neither on the clock nor on the names of the runs."""
-    if isinstance(value, dict):
-        return {key: without_times(each) for key, each in value.items() if not key.endswith(("seconds", "thread"))}
-    return [without_times(each) for each in value] if isinstance(value, list) else value
