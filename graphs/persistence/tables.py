@@ -69,6 +69,18 @@ threads = Table(
 )
 
 
+events = Table(
+    "sleuth_serve_events",
+    metadata,
+    Column("thread", String(LONGEST_NAME), primary_key=True),
+    Column("id", Integer, primary_key=True),
+    Column("name", String(20), nullable=False),
+    Column("key", String(200), nullable=False),
+    Column("data", Text, nullable=False),
+)
+"""Events of runs that a server has published; they are deleted with their run."""
+
+
 def prepare_tables(engine: Engine) -> None:
     """Create missing tables; blocks.
 

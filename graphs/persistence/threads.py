@@ -15,7 +15,7 @@ from sleuth.graphs.core.answer import Answer, Status
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.client_data import MAX_METADATA_OF_OWNER, to_stored_json
 from sleuth.graphs.persistence.run_filter import ALL_RUNS, RunFilter, select_runs
-from sleuth.graphs.persistence.tables import LONGEST_NAME, MAX_ANSWER, checkpoint_tables, threads
+from sleuth.graphs.persistence.tables import LONGEST_NAME, MAX_ANSWER, checkpoint_tables, events, threads
 from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
 from sleuth.tools.errors import RunError, UnknownName, UsageError
 from sleuth.tools.settings import Profile
@@ -389,12 +389,13 @@ class Threads:
         return sorted(found, key=lambda thread: (thread.subrun, thread.created_at))
 
     async def remove(self, id: str) -> None:
-        """Delete a thread and its checkpoints in one transaction, so that no listed run is ever empty."""
+        """Delete a thread, its checkpoints and events in one transaction, so that no listed run is ever empty."""
 
         def write(connection: Connection) -> None:
             if connection.execute(delete(threads).where(threads.c.id == id, self._mine())).rowcount:
                 for rows in checkpoint_tables(connection):
                     connection.execute(delete(rows).where(rows.c.thread_id == id))
+                connection.execute(delete(events).where(events.c.thread == id))
 
         await self.transact(id, write)
 
