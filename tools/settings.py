@@ -196,7 +196,7 @@ class Settings(BaseSettings):
     knowledge_graph: Address | None = Field(
         default=None,
         min_length=1,
-        description="JSON file or URL of a knowledge graph; default: the triples extracted so far",
+        description="URL of a knowledge graph, as CRAG's mock server has it; default: the triples extracted so far",
     )
     checker: Folder | None = Field(
         default=None, description="folder of an evidence checker; default: the one of the package"

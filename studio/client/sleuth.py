@@ -26,6 +26,8 @@ from sleuth.graphs.core.method import MODELLESS_METHOD
 from sleuth.graphs.core.subrun import in_fresh_context
 from sleuth.graphs.core.thresholds import fitted_thresholds
 from sleuth.graphs.evidence.reading_model import with_reading_roles
+from sleuth.graphs.methods.hybrid_rag.knowledge_graph.backends import open_graph
+from sleuth.graphs.methods.hybrid_rag.question_attributes import find_svm
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import CHAT, configure, runnable
 from sleuth.graphs.runs.execution import CheckpointerSubruns
@@ -41,8 +43,6 @@ from sleuth.tools.search.langchain import LangChainRetriever
 from sleuth.tools.search.reranker import CompressorReranker
 from sleuth.tools.search.vectors.embedder import LangChainEmbedder
 from sleuth.tools.settings import Settings
-from sleuth.tools.sources.knowledge_graph.backends import open_graph
-from sleuth.tools.sources.question_attributes import find_svm
 from sleuth.tools.sources.web_pages.page import Page, read_pages
 from sleuth.tools.storage.catalogue import Listed
 from sleuth.tools.storage.locks import hold

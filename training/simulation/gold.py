@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Literal
 
+from sleuth.graphs.methods.hybrid_rag.question_attributes import FAST
 from sleuth.tools.errors import UsageError
-from sleuth.tools.sources.question_attributes import FAST
 from sleuth.tools.text.normalization import comparison_key, single_line
 from sleuth.tools.text.sentences import sentences
 from training.simulation.wording import (

@@ -28,7 +28,6 @@ from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search.vectors import NONE
 from sleuth.tools.search.vectors.embedder import find_packaged, is_default
 from sleuth.tools.settings import Settings, client_options, is_loopback, tracing_variables
-from sleuth.tools.sources.knowledge_graph.backends import is_url, open_graph
 from sleuth.tools.storage.database import catalogue_url, in_thread, open_engine, transaction
 from sleuth.tools.storage.schema import SCHEMA_VERSION, documents, meta
 from sleuth.tools.tracing.exporter import endpoint, open_tracer
@@ -96,9 +95,8 @@ async def examine(settings: Settings) -> list[Finding]:
     elif settings.chroma_url:
         checks.append(("Chroma", _reached(f"{settings.chroma_url.rstrip('/')}/api/v2/heartbeat"), "chroma run"))
     if settings.knowledge_graph:
-        checks.append(
-            ("knowledge graph", _graph(settings), "export SLEUTH_KNOWLEDGE_GRAPH=FILE.json or URL, or unset it")
-        )
+        reached = _reached(settings.knowledge_graph, settings.proxy)
+        checks.append(("knowledge graph", reached, "unset SLEUTH_KNOWLEDGE_GRAPH, or set another URL"))
     python = f"{platform.python_version()} on {platform.system()} {platform.machine()}, {os.cpu_count()} processors"
     return [Finding(name="Python", ok=True, detail=python), *await asyncio.gather(*starmap(_run_check, checks))]
 
@@ -180,7 +178,7 @@ async def _embedder(settings: Settings) -> str:
     name = settings.embedder
     if name == NONE:
         return "none: no vectors; graph and keyword search work, hybrid search uses the keyword index only"
-    if is_url(name):
+    if name.startswith(("http://", "https://")):
         return await _reached(name.partition("#")[0], settings.proxy)
     if await asyncio.to_thread(Path(name).is_dir) or await asyncio.to_thread(find_packaged, name):
         return f"{name} is installed"
@@ -203,15 +201,6 @@ async def _reached(url: str, proxy: str | None = None) -> str:
 def _checker(settings: Settings) -> str:
     name = EvidenceChecker.of_settings(settings).name
     return f"{name} (a better one: sleuth model install reader)" if name == "small" else name
-
-
-async def _graph(settings: Settings) -> str:
-    """Parse a file as a question would; for a server, check that it answers."""
-    place = str(settings.knowledge_graph)
-    if is_url(place):
-        return await _reached(place, settings.proxy)
-    async with open_graph(place) as graph:
-        return f"{place} answers {len(graph.functions) if graph else 0} functions"
 
 
 @in_thread

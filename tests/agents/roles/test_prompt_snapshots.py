@@ -17,7 +17,8 @@ from sleuth.agents.model import Request
 from sleuth.agents.model_calls.caller import render_messages
 from sleuth.agents.role import Role
 from sleuth.agents.roles import planning, reasoning
-from sleuth.tools.sources.question_attributes import packaged_examples, select_demonstrations
+from sleuth.graphs.methods.hybrid_rag.calculator import names
+from sleuth.graphs.methods.hybrid_rag.question_attributes import packaged_examples, select_demonstrations
 
 QUESTION = "Who is the mayor of the town where Oda Brell was born?"
 SOURCES = (
@@ -82,6 +83,7 @@ ROLES = [
 
 OWN: dict[str, dict[str, Any]] = {
     "planner/plan_in_order": {"known": ()},
+    "calculator/express": {"functions": tuple(names())},
     "reader/read": {"known": ()},
     "drafter/draft": BORN,
     "refiner/refine": ASIDE,

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from hashing_embedder import HashingEmbedder
 
-from sleuth.tools.errors import StoreError, UsageError
-from sleuth.tools.sources.question_attributes import (
+from sleuth.graphs.methods.hybrid_rag.question_attributes import (
     DOMAINS,
     TRAINED,
     Attributes,
@@ -21,6 +20,7 @@ from sleuth.tools.sources.question_attributes import (
     packaged_svm,
     select_demonstrations,
 )
+from sleuth.tools.errors import StoreError, UsageError
 from training.attributes import save
 from training.questions import lines
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sleuth.tools.errors import StoreError
-from sleuth.tools.sources.knowledge_graph.backends import LocalGraph, similar
-from sleuth.tools.sources.knowledge_graph.functions import (
+from examples.knowledge_graph.server import LocalGraph
+from sleuth.graphs.methods.hybrid_rag.knowledge_graph.backends import similar
+from sleuth.graphs.methods.hybrid_rag.knowledge_graph.functions import (
     MAX_CALLS,
     MAX_CHARACTERS,
     Function,
@@ -21,9 +21,11 @@ from sleuth.tools.sources.knowledge_graph.functions import (
     known_functions,
     look_up,
 )
-from sleuth.tools.sources.knowledge_graph.rules import NamedEntity, deduplicate, explore
+from sleuth.graphs.methods.hybrid_rag.knowledge_graph.rules import NamedEntity, deduplicate, explore
 
-DATA = json.loads((Path(__file__).parents[3] / "examples" / "knowledge_graph.json").read_text(encoding="utf-8"))
+DATA = json.loads(
+    (Path(__file__).parents[3] / "examples" / "knowledge_graph" / "data.json").read_text(encoding="utf-8")
+)
 GRAPH = LocalGraph(DATA)
 BAND = "The Brine Street Five"
 
@@ -166,16 +168,6 @@ def test_signatures_name_every_argument() -> None:
 def test_names_are_found_by_parts_and_in_other_spellings() -> None:
     found = {"kestrow": ["Kestrow"], "lethany": ["Port Lethany"], "Great Ulavar": ["Great Ullavar"], "Paris": []}
     assert {name: similar(name, DATA["open"]) for name in found} == found
-
-
-def test_a_file_that_is_no_graph_is_explained(tmp_path: Path) -> None:
-    file = tmp_path / "graph.json"
-    with pytest.raises(StoreError, match="cannot be read"):
-        LocalGraph.read(file)
-    for text in ("", "[]", "{}", '{"weather": {}}', "{"):
-        file.write_text(text)
-        with pytest.raises(StoreError, match=r"The knowledge graph .*graph\.json"):
-            LocalGraph.read(file)
 
 
 # The rules that lead from the entities of a question to calls

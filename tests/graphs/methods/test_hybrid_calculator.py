@@ -9,7 +9,7 @@ from hostile_expressions import HOSTILE
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sleuth.tools.sources.calculator import MAX_CHARACTERS, MAX_INTEGER, NotCalculable, calculate, names
+from sleuth.graphs.methods.hybrid_rag.calculator import MAX_CHARACTERS, MAX_INTEGER, NotCalculable, calculate, names
 
 TODAY = date(2024, 3, 1)
 

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sleuth.tools.sources.knowledge_graph.functions import MAX_SECONDS, KnowledgeGraph, Lookup, known_functions, look_up
-
-KINDS = ("company", "ticker", "film", "person", "musician", "band", "song", "team", "year", "day", "other")
-"""What an entity can be."""
+from sleuth.agents.roles.hybrid import KINDS
+from sleuth.graphs.core.context import KnowledgeGraph
+from sleuth.graphs.methods.hybrid_rag.knowledge_graph.functions import MAX_SECONDS, Lookup, known_functions, look_up
 
 Call = tuple[str, dict[str, Any]]
 

@@ -22,8 +22,6 @@ MAX_CHARACTERS = 500
 MAX_DEPTH = 40
 MAX_INTEGER = 10**60
 MAX_DECIMALS = 20
-MAX_TEXT = 20
-"""Characters of a date."""
 
 Value = Any
 """A number, a date, a text of a date, or a list of values."""
@@ -67,7 +65,7 @@ def calculate(expression: str, *, today: date | None = None) -> Calculation:
         raise NotCalculable(f"{error}; there are {', '.join(sorted({*_FUNCTIONS, *constants}))}.") from None
     except (InvalidExpression, SyntaxError, MemoryError, RecursionError, KeyError):
         raise NotCalculable(f"{shown} is not arithmetic, or has too many parts.") from None
-    except (ArithmeticError, ValueError, TypeError) as error:  # what Python's own arithmetic objects to
+    except (ArithmeticError, ValueError, TypeError, AttributeError) as error:  # what Python's own arithmetic objects to
         raise NotCalculable(f"{shown} has no value: {error}") from None
     if isinstance(value, list | str):
         raise NotCalculable(f"{shown} is a {'list' if isinstance(value, list) else 'text'}, not a value.")
@@ -89,76 +87,70 @@ class _Evaluator(SimpleEval):  # type: ignore[misc]
 
     def __init__(self, constants: dict[str, Value]) -> None:
         super().__init__(operators=_OPERATORS, functions=_FUNCTIONS, names=constants)
-        parts = {part: self.nodes[part] for part in _PARTS}
-        parts |= {ast.Constant: lambda node: node.value, ast.List: self._list, ast.Tuple: self._list}
+        parts = {part: self.nodes[part] for part in _PARTS} | {ast.Constant: lambda node: node.value}
+        parts |= dict.fromkeys((ast.List, ast.Tuple), lambda node: [self._eval(each) for each in node.elts])
         self.nodes = {part: self._within_bounds(evaluate) for part, evaluate in parts.items()}
         self._depth = 0
-
-    def _list(self, node: ast.List | ast.Tuple) -> Value:
-        return [self._eval(each) for each in node.elts]
 
     def _within_bounds(self, evaluate: Callable[..., Value]) -> Callable[..., Value]:
         def evaluated(node: ast.AST) -> Value:
             self._depth += 1
             if self._depth > MAX_DEPTH:
                 raise RecursionError
-            value = _bounded(evaluate(node))
+            value = evaluate(node)
             self._depth -= 1
+            for each in value if isinstance(value, list) else [value]:
+                if not (isinstance(each, date | str | list) or (isinstance(each, _NUMBER) and _is_small(each))):
+                    raise NotCalculable(f"A {type(each).__name__} in it is too large, or not supported in arithmetic.")
             return value
 
         return evaluated
 
 
-def _bounded(value: Value) -> Value:
-    """Return the value, if it is of a kind and size that is allowed."""
-    if isinstance(value, list):
-        return [_bounded(each) for each in value]
-    if (
-        isinstance(value, bool | date)
-        or (isinstance(value, str) and len(value) <= MAX_TEXT)
-        or (isinstance(value, int) and abs(value) <= MAX_INTEGER)
-        or (isinstance(value, float) and math.isfinite(value))
-    ):
-        return value
-    kind = "number" if isinstance(value, int | float) else type(value).__name__
-    raise NotCalculable(f"A {kind} in it is too large, or not supported in arithmetic.")
+_NUMBER = (int, float)
 
 
-def _taking(kind: Any, function: Callable[..., Value], *, many: bool = False) -> Callable[..., Value]:  # noqa: ANN401
-    """Restrict a function to a kind of values: text and lists would be repeated or formatted.
+def _is_small(value: float) -> bool:
+    return abs(value) <= MAX_INTEGER if isinstance(value, int) else math.isfinite(value)
 
-    A function of `many` gets a list, and is called with the values or with one list of them.
-    """
+
+def _of_numbers(function: Callable[..., Value]) -> Callable[..., Value]:
+    """Restrict an operator to numbers: texts and lists would be repeated or formatted."""
 
     def applied(*values: Value) -> Value:
-        given = values[0] if many and len(values) == 1 and isinstance(values[0], list) else list(values)
-        for value in given:
-            if not isinstance(value, kind):
-                wanted = 'date, as in date("2024-02-29"),' if kind is date else "number"
-                raise NotCalculable(f"It has a {type(value).__name__} where a {wanted} should be.")
-        return function(given) if many else function(*given)
+        if any(not isinstance(value, _NUMBER) for value in values):
+            raise TypeError("an operator takes numbers")
+        return function(*values)
 
     return applied
 
 
-_NUMBER = (int, float)
+def _of_dates(function: Callable[..., Value]) -> Callable[..., Value]:
+    """Restrict + or - to numbers, to a date and a number of days, and to two dates, of which - gives the days."""
+
+    def applied(left: Value, right: Value) -> Value:
+        if isinstance(left, date) and isinstance(right, int):
+            return function(left, timedelta(days=right))
+        if isinstance(left, date) and isinstance(right, date):
+            return function(left, right).days
+        return _of_numbers(function)(left, right)
+
+    return applied
 
 
-def _sum_or_later(left: Value, right: Value) -> Value:
-    if isinstance(left, date) and isinstance(right, int):
-        return left + timedelta(days=right)
-    return _taking(_NUMBER, operator.add)(left, right)
+def _of_many(function: Callable[[list[Value]], Value]) -> Callable[..., Value]:
+    """Let a function of a list of numbers or dates also take them one by one."""
+
+    def applied(*values: Value) -> Value:
+        given = values[0] if len(values) == 1 and isinstance(values[0], list) else list(values)
+        if any(not isinstance(each, (*_NUMBER, date)) for each in given):
+            raise TypeError("a function of a list takes numbers or dates")
+        return function(given)
+
+    return applied
 
 
-def _difference(left: Value, right: Value) -> Value:
-    """Return the difference of numbers, or of dates in days."""
-    if isinstance(left, date) and isinstance(right, date):
-        return (left - right).days
-    if isinstance(left, date) and isinstance(right, int):
-        return left - timedelta(days=right)
-    return _taking(_NUMBER, operator.sub)(left, right)
-
-
+@_of_numbers
 def _power(base: float, exponent: float) -> Value:
     """Return a power, unless computing it would already exceed the limits."""
     if abs(exponent) > 1000 or (abs(base) > 1 and math.log10(abs(base)) * exponent > math.log10(MAX_INTEGER)):
@@ -166,16 +158,11 @@ def _power(base: float, exponent: float) -> Value:
     return base**exponent
 
 
+@_of_numbers
 def _round(value: float, decimals: int = 0) -> float:
     if not isinstance(decimals, int) or abs(decimals) > MAX_DECIMALS:
         raise NotCalculable(f"Numbers are rounded to at most {MAX_DECIMALS} decimals.")
     return round(value, decimals) if decimals else round(value)
-
-
-def _date(*parts: Value) -> date:
-    if len(parts) == 1 and isinstance(parts[0], str):
-        return date.fromisoformat(parts[0])
-    return date(*parts)
 
 
 def _years(earlier: date, later: date) -> int:
@@ -184,43 +171,34 @@ def _years(earlier: date, later: date) -> int:
 
 
 _FUNCTIONS: dict[str, Callable[..., Value]] = {
-    "abs": _taking(_NUMBER, abs),
-    "ceil": _taking(_NUMBER, math.ceil),
-    "change": _taking(_NUMBER, lambda before, after: (after - before) / before * 100),
-    "date": _date,
-    "days": _taking(date, lambda earlier, later: (later - earlier).days),
-    "exp": _taking(_NUMBER, math.exp),
-    "float": _taking(_NUMBER, float),
-    "floor": _taking(_NUMBER, math.floor),
-    "int": _taking(_NUMBER, int),
-    "len": _taking(_NUMBER, len, many=True),
-    "log": _taking(_NUMBER, math.log),
-    "log10": _taking(_NUMBER, math.log10),
-    "max": _taking((*_NUMBER, date), max, many=True),
-    "mean": _taking(_NUMBER, statistics.fmean, many=True),
-    "median": _taking(_NUMBER, statistics.median, many=True),
-    "min": _taking((*_NUMBER, date), min, many=True),
-    "month": _taking(date, lambda day: day.month),
-    "percent": _taking(_NUMBER, lambda part, whole: part / whole * 100),
-    "pow": _taking(_NUMBER, _power),
-    "round": _taking(_NUMBER, _round),
-    "sqrt": _taking(_NUMBER, math.sqrt),
-    "stdev": _taking(_NUMBER, statistics.stdev, many=True),
-    "sum": _taking(_NUMBER, sum, many=True),
-    "year": _taking(date, lambda day: day.year),
-    "years": _taking(date, _years),
+    **{name: _of_numbers(getattr(math, name)) for name in ("ceil", "exp", "floor", "log", "log10", "sqrt")},
+    **{function.__name__: _of_numbers(function) for function in (abs, float, int)},
+    **{function.__name__: _of_many(function) for function in (len, max, min)},
+    "change": _of_numbers(lambda before, after: (after - before) / before * 100),
+    "date": lambda *parts: date.fromisoformat(*parts) if len(parts) == 1 else date(*parts),
+    "days": lambda earlier, later: (later - earlier).days,
+    "mean": _of_many(statistics.fmean),
+    "median": _of_many(statistics.median),
+    "month": lambda day: day.month,
+    "percent": _of_numbers(lambda part, whole: part / whole * 100),
+    "pow": _power,
+    "round": _round,
+    "stdev": _of_many(statistics.stdev),
+    "sum": _of_many(sum),
+    "year": lambda day: day.year,
+    "years": _years,
 }
 
 _OPERATORS: dict[type, Callable[..., Value]] = {
-    ast.Add: _sum_or_later,
-    ast.Sub: _difference,
-    ast.Mult: _taking(_NUMBER, operator.mul),
-    ast.Div: _taking(_NUMBER, operator.truediv),
-    ast.FloorDiv: _taking(_NUMBER, operator.floordiv),
-    ast.Mod: _taking(_NUMBER, operator.mod),
-    ast.Pow: _taking(_NUMBER, _power),
-    ast.USub: _taking(_NUMBER, operator.neg),
-    ast.UAdd: _taking(_NUMBER, operator.pos),
+    ast.Add: _of_dates(operator.add),
+    ast.Sub: _of_dates(operator.sub),
+    ast.Mult: _of_numbers(operator.mul),
+    ast.Div: _of_numbers(operator.truediv),
+    ast.FloorDiv: _of_numbers(operator.floordiv),
+    ast.Mod: _of_numbers(operator.mod),
+    ast.Pow: _power,
+    ast.USub: _of_numbers(operator.neg),
+    ast.UAdd: _of_numbers(operator.pos),
     ast.Not: operator.not_,
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,

@@ -6,14 +6,15 @@ Each call is validated by a pydantic model, bounded in time and size, and record
 
 import asyncio
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, create_model
 
+from sleuth.graphs.core.context import KnowledgeGraph
 from sleuth.tools.data_files import read_toml
 from sleuth.tools.errors import SleuthError, UnknownName
 
@@ -38,15 +39,6 @@ _TYPES: dict[str, Any] = {
 """Types of parameters."""
 
 
-class TableLookup(BaseModel, frozen=True, extra="forbid"):
-    """The answer of a local file to a function: a table, its column of names, and the column to return."""
-
-    table: str = ""
-    key: str = "name"
-    column: str = ""
-    find: Literal["equal", "names", "rows"] = "equal"
-
-
 class Function(BaseModel, frozen=True, extra="forbid"):
     """One question that a graph answers.
 
@@ -56,7 +48,6 @@ class Function(BaseModel, frozen=True, extra="forbid"):
     path: str
     line: str
     parameters: dict[str, str]
-    lookup: TableLookup | None = None
 
     @property
     def name(self) -> str:
@@ -92,23 +83,6 @@ def known_functions() -> dict[str, Function]:
 
 class GraphUnavailable(SleuthError):
     """A knowledge graph did not answer."""
-
-
-class KnowledgeGraph(Protocol):
-    """A backend that answers some of the functions."""
-
-    @property
-    def functions(self) -> Sequence[Function]:
-        """The functions that it answers."""
-        ...
-
-    async def answer(self, function: Function, arguments: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
-        """Return the result of a validated call as plain JSON, None if it has none.
-
-        Raises:
-            GraphUnavailable: the graph did not answer.
-        """
-        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

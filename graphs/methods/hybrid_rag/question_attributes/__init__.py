@@ -13,19 +13,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Literal, Self, get_args
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import StrictBool, StringConstraints, TypeAdapter
+from pydantic import TypeAdapter
 
+from sleuth.agents.roles.judging import DOMAINS, Attributes, Demonstrations, Example
 from sleuth.tools.errors import StoreError
 from sleuth.tools.search.vectors import Embedder, Vectors
-
-Domain = Literal["finance", "sports", "music", "movie", "open"]
-"""The five domains of the CRAG benchmark."""
-
-DOMAINS: tuple[Domain, ...] = get_args(Domain)
 
 FAST = frozenset({"real-time", "fast-changing"})
 """What the benchmark calls questions that count as dynamic; those that are slow-changing or static count as static."""
@@ -38,23 +34,6 @@ TRAINING = "python -m training.attributes"
 Weights = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
-    """A question's domain, and whether it is dynamic: real-time or fast-changing in the benchmark's terms."""
-
-    domain: Domain
-    dynamic: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """A question and what it was labelled."""
-
-    question: Annotated[str, StringConstraints(pattern=r"\S")]
-    domain: Domain
-    dynamic: StrictBool
-
-
 EXAMPLE = TypeAdapter(Example)
 
 
@@ -64,7 +43,11 @@ def packaged_examples() -> list[Example]:
     return [EXAMPLE.validate_json(line) for line in lines if line.strip()]
 
 
-def select_demonstrations(examples: Iterable[Example], *, each: int) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
+DEMONSTRATIONS = 5
+"""For each domain, and for static and for dynamic (section 4.2)."""
+
+
+def select_demonstrations(examples: Iterable[Example], *, each: int = DEMONSTRATIONS) -> Demonstrations:
     """Return `each` examples for every domain, and as many for static and for dynamic; selected by hash.
 
     Examples of a domain alternate between static and dynamic, and those of static and dynamic alternate between
