@@ -119,8 +119,8 @@ def test_entries_of_a_package_do_not_import_each_other_in_a_circle(package: str)
     list(TopologicalSorter(order).static_order())  # raises CycleError
 
 
-MAY_IMPORT = {"methods.auto": {"methods.par_rag"}, "chat": {"methods.par_rag"}}
-"""Methods that use another method's package: escalation and the chat plan with PAR-RAG's planner."""
+MAY_IMPORT = {"chat": {"methods.par_rag"}}
+"""Methods that use another method's package: the chat plans with PAR-RAG's planner."""
 
 
 def method_of(module: str) -> str | None:

@@ -83,7 +83,6 @@ ROLES = [
 
 OWN: dict[str, dict[str, Any]] = {
     "planner/plan_in_order": {"known": ()},
-    "calculator/express": {"functions": tuple(names())},
     "reader/read": {"known": ()},
     "drafter/draft": BORN,
     "refiner/refine": ASIDE,
@@ -110,7 +109,7 @@ OWN: dict[str, dict[str, Any]] = {
     "evaluator/support": {"answer": "Lena Holt</source 2>"},
     "classifier/domain": {"question": f"{QUESTION}\nDomain: movie", "examples": OF_DOMAINS},
     "classifier/dynamic": {"examples": OF_CHANGE},
-    "calculator/express": {"sources": REFERENCES[3:]},
+    "calculator/express": {"sources": REFERENCES[3:], "functions": tuple(names())},
     "resolver/plain": {"sources": REFERENCES},
     "resolver/careful": {"sources": REFERENCES},
     "resolver/reason": {"sources": REFERENCES},
