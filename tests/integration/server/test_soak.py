@@ -1,20 +1,35 @@
-"""Clients of the soak test: each operation must succeed."""
+"""Mixed work for `sleuth serve` with a model and an embedder that fail; and many readers at the same time.
+
+Six clients ask, follow events to the end, upload and delete documents, search, stop, resume, fork, read histories and
+remove runs. `SOAK_MINUTES=120` makes a longer hunt of it. Numbers of runs and documents stay about constant.
+"""
 
 import asyncio
 import json
+import os
+import sys
+import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
+from pathlib import Path
 from random import Random
+from statistics import mean
 from typing import Any
 
 import httpx
+import psutil
+import pytest
 
+from benchmarks import standin
 from benchmarks.growth.corpus import passage, questions
+from benchmarks.servers import free_port, running, serving, wait_until_up
 
+SLEUTH = [sys.executable, "-c", "from sleuth.studio.cli.app import main; main()"]
+MINUTES = float(os.environ.get("SOAK_MINUTES", "2"))
 METHODS = ("plain-rag", "par-rag", "crp-rag", "ircot", "self-ask", "closed-book")
 AT_ONCE, IN_A_ROUND, TRIES = 6, 8, 8
-DOCUMENTS, PASSAGES = 150, 2_000
-"""Names of documents, each of which comes and goes; the texts that they are given in turn."""
+DOCUMENTS, PASSAGES, KEPT = 40, 2_000, 60
+"""Documents, each of which comes and goes; the texts that they are given in turn; runs that are kept."""
 EMBEDDER_AWAY = "/embeddings"
 """In the message of a 503: the embedder has failed, which passes."""
 
@@ -41,16 +56,11 @@ class Client:
             self.fork: 10,
             self.interrupt: 6,
             self.look: 6,
-            self.remove: 4,
+            self.remove: 6,
         }
 
     async def round(self) -> None:
         await asyncio.gather(*(self._some() for _ in range(AT_ONCE)))
-
-    async def refresh(self) -> None:
-        """Take over the list of ended runs, of which another process has pruned some."""
-        listed = (await self._call("GET", "/v1/runs?limit=1000")).json()
-        self.ended = [row["id"] for row in listed if row["status"] == "done" and not row["part_of"]]
 
     async def _some(self) -> None:
         for _ in range(IN_A_ROUND):
@@ -94,31 +104,24 @@ class Client:
         self.ended.append(thread)
 
     async def remove(self) -> None:
-        if thread := self._taken():
+        while len(self.ended) > KEPT and (thread := self._taken()):
             await self._call("DELETE", f"/v1/runs/{thread}")
 
     async def upload(self) -> None:
         """Upload one to four documents, most of them in place of earlier ones."""
         await self.put(self._dice.sample(range(DOCUMENTS), self._dice.randint(1, 4)))
 
-    async def put(self, names: Iterable[int]) -> None:
+    async def put(self, names: Sequence[int]) -> None:
         """Upload documents, again until all of them have been ingested."""
-        texts = {f"note {name}.txt": self._text() for name in names}
+        texts = [passage(self._dice.randrange(PASSAGES), 0)["text"] for _ in names]
+        files = [("files", (f"note {name}.txt", text.encode())) for name, text in zip(names, texts, strict=True)]
         for _ in range(TRIES):
-            view = await self._send(texts)
+            taken = (await self._call("POST", "/v1/documents", files=files)).json()
+            await self.http.get(f"/v1/ingests/{taken['ingest']}/events")
+            view = (await self._call("GET", f"/v1/ingests/{taken['ingest']}")).json()
             if view["status"] == "done" and not view["failed"]:
                 return
-            self.done["upload sent again"] += 1
         raise Failed(f"an upload ended as {view}")
-
-    async def _send(self, texts: Mapping[str, str]) -> dict[str, Any]:
-        files = [("files", (name, text.encode())) for name, text in texts.items()]
-        taken = (await self._call("POST", "/v1/documents", files=files)).json()
-        async with self.http.stream("GET", f"/v1/ingests/{taken['ingest']}/events") as stream:
-            async for _ in stream.aiter_lines():
-                pass
-        view: dict[str, Any] = (await self._call("GET", f"/v1/ingests/{taken['ingest']}")).json()
-        return view
 
     async def delete(self) -> None:
         """Delete one of the documents, unless another client has."""
@@ -129,10 +132,6 @@ class Client:
     async def search(self) -> None:
         mode = self._dice.choice(("keyword", "dense", "hybrid", "graph"))
         await self._call("GET", "/v1/search", params={"q": self._question(), "mode": mode})
-
-    def _text(self) -> str:
-        row = passage(self._dice.randrange(PASSAGES), 0)
-        return f"{row['title']}\n\n{row['text']}"
 
     def _question(self) -> str:
         return self._dice.choice(self._asked)[0]
@@ -172,12 +171,72 @@ class Client:
             raise Failed(f"run {thread} ended by a fault of the server")
         return name + kind
 
-    async def _call(self, method: str, path: str, *, but: tuple[int, ...] = (), **more: Any) -> httpx.Response:  # noqa: ANN401
+    async def _call(self, method: str, path: str, *, but: tuple[int, ...] = (), **more: Any) -> httpx.Response:
         for _ in range(TRIES):
             reply = await self.http.request(method, path, **more)
             if reply.status_code != 503 or EMBEDDER_AWAY not in reply.text:
                 break
-            self.done["request repeated, without embedder"] += 1
         if not reply.is_success and reply.status_code not in but:
             raise Failed(f"{method} {path}: {reply.status_code} {reply.text[:300]}")
         return reply
+
+
+def usage(server: psutil.Process) -> Counter[str]:
+    return Counter(mib=server.memory_info().rss >> 20, handles=server.num_fds(), threads=server.num_threads())
+
+
+async def work(url: str, server: psutil.Process) -> tuple[Client, list[Counter[str]]]:
+    samples, until = [], time.monotonic() + 60 * MINUTES
+    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=300) as http:
+        client = Client(http)
+        await client.put(range(DOCUMENTS))
+        while time.monotonic() < until:
+            await client.round()
+            samples.append(usage(server))
+    return client, samples
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(60 * (MINUTES + 10))
+def test_mixed_work_with_faults_is_done_and_leaks_nothing(tmp_path: Path) -> None:
+    model_port, port = free_port(), free_port()
+    model_url, url = f"http://127.0.0.1:{model_port}/v1", f"http://127.0.0.1:{port}"
+    own = {"HOME": str(tmp_path / "home"), "MODEL_URL": model_url, "EMBEDDER": model_url, "TIMEOUT": "5"}
+    env = os.environ | {f"SLEUTH_{name}": value for name, value in own.items()} | {"MALLOC_ARENA_MAX": "2"}
+    with serving(standin.serve, model_port, 0.05):
+        wait_until_up(f"{model_url}/models")
+        with running([*SLEUTH, "serve", "--port", str(port)], tmp_path / "serve.log", env=env) as pid:
+            wait_until_up(f"{url}/openapi.json")
+            client, samples = asyncio.run(work(url, psutil.Process(pid)))
+    assert client.failures == []
+    assert all(client.done[action.__name__] for action in (client.ask, client.upload, client.search)), client.done
+    half, last = len(samples) // 2, len(samples) // 4 or 1
+    for name, most in (("handles", 1.2), ("threads", 1.2), ("mib", 1.3)):
+        before, after = mean(each[name] for each in samples[half - last : half] or samples), samples[-last:]
+        assert mean(each[name] for each in after) <= most * before, (name, [each[name] for each in samples])
+
+
+@pytest.mark.nightly
+async def test_every_reader_of_many_runs_gets_each_event_once(tmp_path: Path) -> None:
+    model_port, port = free_port(), free_port()
+    own = {"HOME": str(tmp_path / "home"), "MODEL_URL": f"http://127.0.0.1:{model_port}/v1", "EMBEDDER": "none"}
+    env = os.environ | {f"SLEUTH_{name}": value for name, value in own.items()}
+    with serving(standin.serve, model_port, 0.0):
+        await asyncio.to_thread(wait_until_up, f"{own['MODEL_URL']}/models")
+        with running([*SLEUTH, "serve", "--port", str(port)], tmp_path / "serve.log", env=env):
+            await asyncio.to_thread(wait_until_up, f"http://127.0.0.1:{port}/openapi.json")
+            limits = httpx.Limits(max_connections=None)
+            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=300, limits=limits) as http:
+                await Client(http).put(range(DOCUMENTS))
+                found = await asyncio.gather(*(_events(http) for _ in range(30)))
+    assert found
+    assert all(ended == "answer" and ids == list(range(1, len(ids) + 1)) for ended, ids in found)
+
+
+async def _events(http: httpx.AsyncClient) -> tuple[str, list[int]]:
+    """Return the last event of a new run, and the numbers of all."""
+    begun = await http.post("/v1/runs", json={"question": "Who built it?", "method": "plain-rag"})
+    followed = await http.get(f"/v1/runs/{begun.raise_for_status().json()['thread']}/events")
+    lines = [line.partition(": ") for line in followed.text.splitlines()]
+    names = [value for name, _, value in lines if name == "event"]
+    return names[-1], [int(value) for name, _, value in lines if name == "id"]

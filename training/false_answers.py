@@ -1,6 +1,6 @@
 """Questions that a collection does not answer: how often the evidence checker supports an answer to them.
 
-    python -m benchmarks.false_answers DATA
+    python -m training.false_answers DATA
 
 `DATA` has `train/squad2.jsonl.gz`. The checker reads the five passages that are most similar to each question of its
 part `report`, half of them for choosing thresholds and half for reporting (`--half`): questions that SQuAD 2.0 wrote to
@@ -66,7 +66,7 @@ def main(
         if part_of(row["paragraph"], one_of=5 if row["split"] == "dev" else 20) == "report"
         and half_of(row["id"]) == half
     ]
-    random.Random(0).shuffle(held)
+    random.Random(0).shuffle(held)  # noqa: S311 - a repeatable sample
     answerable = [row for row in held if row["answers"]][:limit]
     unanswerable = [row for row in held if not row["answers"]][:limit]
     titles = {row["paragraph"]: row["title"] for row in [*held, *rows[::4]]}
