@@ -26,9 +26,9 @@ from statistics import median
 import httpx
 
 import sleuth
+from benchmarks import standin
 from benchmarks.harness import EXAMPLES, Spent, write_json
 from benchmarks.servers import free_port, serving, wait_until_up
-from benchmarks.soak import model
 from benchmarks.throughput import recorder
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.studio.client.sleuth import open_sleuth
@@ -51,7 +51,7 @@ class Pair:
 def mock(first: float) -> Iterator[str]:
     """Run the mock server, whose replies begin after some seconds, in a process of its own; yield its URL."""
     port = free_port()
-    with serving(model.serve, port, 0.0, first):
+    with serving(standin.serve, port, 0.0, first):
         wait_until_up(f"http://127.0.0.1:{port}/v1/models")
         yield f"http://127.0.0.1:{port}/v1"
 

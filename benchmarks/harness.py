@@ -4,9 +4,9 @@ import json
 import resource
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -14,10 +14,12 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 
+from sleuth.agents.model import Message, NamedModel, Reply, Request, Usage
 from sleuth.studio.evaluation.run_folder import read_lines
-from sleuth.studio.simulation import Gold, gold_of
 from sleuth.tools.collection import Collection
 from sleuth.tools.search.vectors import Vectors
+from sleuth.tools.settings import Settings
+from training.simulation import Gold, gold_of
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 DIMENSION, RANK, BUCKETS = 384, 64, 1 << 15
@@ -122,3 +124,25 @@ async def golds(collection: Collection) -> list[Gold]:
             passages[each.id] = passages[Path(each.source).name] = (document.title, document.text)
         after = listed[-1].id
     return [gold_of(row, passages) for row in read_lines(EXAMPLES / "questions.jsonl") if row.get("gold_ids")]
+
+
+class Instant:
+    """A model that replies immediately."""
+
+    context_window = 8192
+
+    def name_of(self, role: str) -> str:
+        return "instant"
+
+    async def call(self, request: Request) -> Reply:
+        text = json.dumps({"answer": "keeper 49", "citations": [], "answerable": True})
+        usage = Usage(prompt_tokens=100, cached_tokens=0, completion_tokens=10)
+        return Reply(text=text, finish="stop", model="instant", usage=usage, seconds=0.0, logprobs=None, warnings=[])
+
+    async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
+        return 100
+
+
+@asynccontextmanager
+async def instant(_settings: Settings) -> AsyncIterator[NamedModel]:
+    yield Instant()

@@ -19,8 +19,8 @@ from statistics import median
 import httpx
 import psutil
 
+from benchmarks.harness import instant
 from benchmarks.servers import free_port, serving, wait_until_up
-from benchmarks.streams import instant
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.persistence.tables import threads
 from sleuth.studio.server.app import create_app

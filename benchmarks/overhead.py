@@ -36,12 +36,12 @@ from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, CheckpointerSubruns
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
-from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
 from sleuth.tools.collection import Collection
 from sleuth.tools.search import Query
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.archive import MemoryArchive
 from sleuth.tools.types import Hit
+from training.simulation import Gold, SimulatedModel, Simulation
 
 MOST_SHARE = 5.0
 MOST_MS = 3.0

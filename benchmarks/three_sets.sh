@@ -6,7 +6,7 @@
 # DATA has the folders 2wiki, hotpot and musique, each with corpus.jsonl.gz and questions.jsonl.gz; below OUT each gets a
 # collection of its own and a report. OPTIONs go to `sleuth eval`, as in `--methods plain-rag,par-rag --limit 100`.
 # If interrupted, rerun the same command. SETS are the sets to run (default: all), AT_ONCE the number of them at a time
-# (default: processors). There are no vectors unless SLEUTH_EMBEDDER is set.
+# (default: processors), EVAL the command in place of `sleuth eval`, as `python -m training.simulation`. There are no vectors unless SLEUTH_EMBEDDER is set.
 set -euo pipefail
 
 data=$(realpath "$1") out=$(realpath -m "$2")
@@ -20,7 +20,7 @@ evaluate() {
     export SLEUTH_HOME=$out/$set/home
     mkdir -p "$SLEUTH_HOME"
     { sleuth ingest "$data/$set/corpus.jsonl.gz" &&
-        sleuth eval "$data/$set/questions.jsonl.gz" "$@" --out "$out/$set/report"; } >"$out/$set/log" 2>&1 ||
+        ${EVAL:-sleuth eval} "$data/$set/questions.jsonl.gz" "$@" --out "$out/$set/report"; } >"$out/$set/log" 2>&1 ||
         { echo "$set ended early, see $out/$set/log" && return 1; }
     echo "$set: $out/$set/report/report.html"
 }

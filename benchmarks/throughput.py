@@ -44,8 +44,8 @@ from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer, open_sleuth
-from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
 from sleuth.tools.collection import Collection
+from training.simulation import Gold, SimulatedModel, Simulation
 
 ENOUGH = 0.9
 Replies = dict[str, str]

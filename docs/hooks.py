@@ -127,7 +127,7 @@ EXAMPLES = {
     "models": '{drafter = "Qwen/Qwen3-32B"}',
     "model_key": '"S3cret"',
     "loaders": '{".ipynb" = "NotebookLoader"}',
-    "knowledge_graph": '"examples/knowledge_graph.json"',
+    "knowledge_graph": '"http://127.0.0.1:8800"',
     "database_url": '"postgresql://sleuth@db.example/sleuth"',
     "proxy": '"http://proxy.example:3128"',
     "reranker": '"http://127.0.0.1:8001/rerank"',

@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
 from pydantic import BaseModel
@@ -35,8 +34,7 @@ from sleuth.tools.storage.database import catalogue_url
 from sleuth.tools.storage.locks import RESTORING, hold, require_restored
 from sleuth.tools.types import now
 
-FORMAT = 2
-"""Archives of format 1 have a second checksum of each member, and may be of a Postgres database."""
+FORMAT = 1
 
 MANIFEST = "manifest.json"
 CHROMA = "chroma"
@@ -50,34 +48,22 @@ FILES = ("thresholds.json", "attributes.npz")
 _STAGING = "restore"
 """Folder in SLEUTH_HOME with the extracted archive."""
 
-_DERIVED = ("keywords", "mentions", "names", "ingest", "examples")
-"""Folders that are built again when they are needed; `ingest` has the positions of interrupted ingests."""
+_DERIVED = ("keywords", "mentions", "names")
+"""Folders that are built again when they are needed."""
 
-_COUNTS = {
-    "documents": "SELECT count(*) FROM sleuth_documents",
-    "passages": "SELECT count(*) FROM sleuth_passages",
-    "runs": "SELECT count(*) FROM sleuth_threads",
-}
-_SCHEMAS = {
-    "catalogue": "SELECT value FROM sleuth_meta WHERE key = 'schema_version'",
-    "runs": "SELECT max(version) FROM sleuth_runs_version",
-}
+_COUNTED = {"documents": "sleuth_documents", "passages": "sleuth_passages", "runs": "sleuth_threads"}
 
 _UNREADABLE = (BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError, ValueError, zlib.error)
 """Errors that `zipfile` and pydantic raise for a damaged archive."""
 
 
 class Manifest(BaseModel):
-    """The contents of an archive; `settings` are those of the backup, for information and without secrets."""
+    """The contents of an archive."""
 
     format: int
     release: str
     created_at: str
-    database: Literal["sqlite", "postgres"]
-    schemas: dict[str, int]
     counts: dict[str, int]
-    left_out: list[str]
-    settings: dict[str, Any]
 
 
 async def back_up(settings: Settings, file: Path) -> Manifest:
@@ -119,12 +105,11 @@ def _write(settings: Settings, sources: dict[str, Path], file: Path) -> Manifest
 
 
 def _fill(archive: ZipFile, settings: Settings, sources: dict[str, Path], copy: Path) -> Manifest:
-    home, counts, schemas = settings.home, dict[str, int](), dict[str, int]()
+    home, counts = settings.home, dict[str, int]()
     for name, path in sources.items():
         if path.exists():
             _copy_database(path, copy)
-            counts |= _numbers(copy, _COUNTS)
-            schemas |= _numbers(copy, _SCHEMAS)
+            counts |= _count(copy)
             archive.write(copy, name)
             copy.unlink()
     for name in (*FILES, *FOLDERS):
@@ -135,16 +120,7 @@ def _fill(archive: ZipFile, settings: Settings, sources: dict[str, Path], copy: 
             archive.write(copy, CHROMA_DATABASE)
             _add(archive, home, CHROMA)
     counts["originals"] = sum(name.startswith("originals/") for name in archive.namelist())
-    manifest = Manifest(
-        format=FORMAT,
-        release=version(DISTRIBUTION),
-        created_at=now(),
-        database="sqlite",
-        schemas=schemas,
-        counts=counts,
-        left_out=["keyword index", "entity graph", *(["vectors"] if settings.chroma_url else [])],
-        settings=settings.without_secrets(),
-    )
+    manifest = Manifest(format=FORMAT, release=version(DISTRIBUTION), created_at=now(), counts=counts)
     archive.writestr(MANIFEST, manifest.model_dump_json(indent=1))
     return manifest
 
@@ -168,14 +144,12 @@ def _copy_database(source: Path, target: Path) -> None:
         raise StoreDamaged(f"{source} is damaged ({problem}), so no backup was written. {advice}")
 
 
-def _numbers(database: Path, queries: dict[str, str]) -> dict[str, int]:
-    """Return the results of the queries whose tables a database has."""
-    found = {}
+def _count(database: Path) -> dict[str, int]:
+    """Return the numbers of rows of the tables that a database has."""
     with closing(sqlite3.connect(database)) as connection:
-        for name, query in queries.items():
-            with suppress(sqlite3.OperationalError):  # the table is in another database
-                found[name] = int(connection.execute(query).fetchone()[0])
-    return found
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        counted = {name: f"SELECT count(*) FROM {table}" for name, table in _COUNTED.items() if table in tables}  # noqa: S608
+        return {name: int(connection.execute(query).fetchone()[0]) for name, query in counted.items()}
 
 
 def _add(archive: ZipFile, home: Path, name: str) -> None:
@@ -284,10 +258,6 @@ def open_archive(file: Path) -> Iterator[tuple[ZipFile, Manifest]]:
             manifest = Manifest.model_validate_json(archive.read(MANIFEST))
             if manifest.format > FORMAT:
                 raise StoreTooNew(f"{file} was written by sleuth {manifest.release}. Upgrade sleuth to restore it.")
-            if manifest.database == "postgres":
-                raise UsageError(
-                    f"{file} is the backup of a Postgres database. Restore it with sleuth {manifest.release}."
-                )
             yield archive, manifest
     except (KeyError, *_UNREADABLE) as error:
         reason = str(error).splitlines()[0]
@@ -298,7 +268,7 @@ def verify(file: Path) -> Manifest:
     """Read a whole archive, compare every member with its checksum, and return the manifest.
 
     Raises:
-        UsageError: the file does not exist, or is the backup of a Postgres database.
+        UsageError: the file does not exist.
         StoreError: it is not a complete archive, or a newer release wrote it (StoreTooNew).
     """
     with open_archive(file) as (archive, manifest):

@@ -10,7 +10,6 @@ from typing import Any, Literal, get_origin, get_type_hints
 import pytest
 
 from sleuth.graphs.chat import graph as chat
-from sleuth.graphs.compat import FORMER_NODES
 from sleuth.graphs.registry import METHODS
 
 ROOT = Path(__file__).parents[1]
@@ -120,8 +119,8 @@ def test_entries_of_a_package_do_not_import_each_other_in_a_circle(package: str)
     list(TopologicalSorter(order).static_order())  # raises CycleError
 
 
-MAY_IMPORT = {"methods.auto": {"methods.par_rag"}, "chat": {"methods.par_rag"}}
-"""Methods that use another method's package: escalation and the chat plan with PAR-RAG's planner."""
+MAY_IMPORT = {"chat": {"methods.par_rag"}}
+"""Methods that use another method's package: the chat plans with PAR-RAG's planner."""
 
 
 def method_of(module: str) -> str | None:
@@ -155,13 +154,6 @@ def test_a_node_has_its_function_s_name_and_a_docstring(name: str) -> None:
         function: Any = spec.runnable.afunc  # type: ignore[attr-defined]
         assert function.__name__ == node
         assert function.__doc__
-
-
-@pytest.mark.parametrize("name", FORMER_NODES)
-def test_former_nodes_lead_to_present_ones(name: str) -> None:
-    former, present = FORMER_NODES[name], {*METHODS[name].nodes(), "__end__"}
-    assert not present & former.keys()
-    assert all({*get_type_hints(router)["return"].__args__} <= present for router in former.values())
 
 
 @pytest.mark.parametrize("name", GRAPHS)

@@ -196,16 +196,14 @@ class Settings(BaseSettings):
     knowledge_graph: Address | None = Field(
         default=None,
         min_length=1,
-        description="JSON file or URL of a knowledge graph; default: the triples extracted so far",
+        description="URL of a knowledge graph, as CRAG's mock server has it; default: the triples extracted so far",
     )
     checker: Folder | None = Field(
         default=None, description="folder of an evidence checker; default: the one of the package"
     )
     database_url: str | None = Field(default=None, description="postgresql://… for checkpoints and catalogue")
-    vectors: Literal["chroma", "pgvector", "pgvector-bits"] = Field(
-        default="chroma",
-        description="store of vectors: `chroma`, or `pgvector` in the Postgres of SLEUTH_DATABASE_URL; `pgvector-bits` "
-        "is a former name of it",
+    vectors: Literal["chroma", "pgvector"] = Field(
+        default="chroma", description="store of vectors: `chroma`, or `pgvector` in the Postgres of SLEUTH_DATABASE_URL"
     )
     chroma_url: Address | None = Field(default=None, description="a Chroma server instead of the embedded one")
     ranker: Ranker = Field(
@@ -218,7 +216,6 @@ class Settings(BaseSettings):
     )
     reranker_model: str | None = Field(default=None, description="model name for the reranker, if it needs one")
     reranker_key: SecretStr | None = Field(default=None, description="bearer token for the reranker; never logged")
-    latest_only: bool = Field(default=False, description="no effect; a setting of earlier releases")
     api_keys: SecretStr | None = Field(
         default=None, description="name:secret,… that `sleuth serve` accepts; the name is the owner. Never logged"
     )
@@ -230,7 +227,6 @@ class Settings(BaseSettings):
         default=None,
         description="owner whose key may read the metrics and list the runs of all owners of `sleuth serve`",
     )
-    example_questions: bool = Field(default=True, description="no effect; a setting of earlier releases")
     requests_a_minute: int | None = Field(
         default=None, ge=1, description="limit of requests per owner of `sleuth serve`"
     )

@@ -1,7 +1,7 @@
 """Documents, their passages, and search results."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Literal
@@ -22,8 +22,7 @@ class Document:
     """One ingested text, its source, and metadata.
 
     date: ISO 8601, the document's own one or that of its file; language: ISO 639; tags: in lower case; meta: fields of
-    its own. These and the author are None in documents of an older release until the next ingest, and empty if there
-    are none.
+    its own. These and the author are empty if there are none.
     """
 
     id: str
@@ -34,11 +33,11 @@ class Document:
     content_hash: str
     added_at: str
     owner: str = "local"
-    author: str | None = None
-    date: str | None = None
-    language: str | None = None
-    tags: tuple[str, ...] | None = None
-    meta: Mapping[str, str] | None = None
+    author: str = ""
+    date: str = ""
+    language: str = ""
+    tags: tuple[str, ...] = ()
+    meta: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

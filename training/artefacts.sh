@@ -7,7 +7,7 @@
 #
 #     checker/, checker.json    the evidence checker, and its figures       -> tools/evidence_checker/model
 #     ranker.npz, ranker.json   graph search's ranker, cross-validated      -> tools/search/ranking.npz
-#     svm.npz, svm.json         the question classifier, cross-validated    -> tools/sources/question_attributes
+#     svm.npz, svm.json         the question classifier, cross-validated    -> graphs/methods/hybrid_rag/question_attributes
 #     adapter/                  the adapter of tiny                         -> studio/model_server/tiny
 #
 # PERCENT=100 takes about eleven hours on two cores. If interrupted, rerun the same command.

@@ -12,6 +12,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from sleuth.graphs.methods.hybrid_rag.question_attributes import DOMAINS, TRAINED, Example, LinearSvm, packaged_examples
 from sleuth.studio.cli.app import run_cli
 from sleuth.studio.console.output import emit
 from sleuth.studio.evaluation.scoring import difference, interval
@@ -19,7 +20,6 @@ from sleuth.tools.errors import UsageError
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.search.vectors.embedder import make_embedder
 from sleuth.tools.settings import Settings
-from sleuth.tools.sources.question_attributes import DOMAINS, TRAINED, Example, LinearSvm, packaged_examples
 from training.questions import lines
 
 if TYPE_CHECKING:

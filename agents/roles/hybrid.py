@@ -9,9 +9,6 @@ from sleuth.agents.formatting import Line, Quote, References, escape_line
 from sleuth.agents.model import Sampling
 from sleuth.agents.role import Output, Role, render_fields
 from sleuth.agents.roles.inputs import QuestionInput, SourcesInput
-from sleuth.tools.sources.calculator import names
-from sleuth.tools.sources.knowledge_graph.functions import known_functions
-from sleuth.tools.sources.knowledge_graph.rules import KINDS
 
 
 class Asked(QuestionInput):
@@ -45,6 +42,12 @@ RECALL_UNAIDED = Role("recaller/recall", Asked, Recollection, Sampling(max_token
 # Expressions (section 4.3)
 
 
+class ExpressInput(ResolveInput):
+    """A question with its references, and the functions that an expression may use."""
+
+    functions: Annotated[tuple[str, ...], ", ".join]
+
+
 class Expression(Output):
     """An expression; empty where nothing has to be calculated."""
 
@@ -53,14 +56,16 @@ class Expression(Output):
 
 EXPRESS = Role(
     "calculator/express",
-    ResolveInput,
+    ExpressInput,
     Expression,
     Sampling(max_tokens=160, temperature=0.7),
-    render=lambda input: {**render_fields(input), "functions": ", ".join(names())},
 )
 """Write an expression that helps to answer, from the numbers in the sources."""
 
 # Knowledge-graph queries (section 4.5)
+
+KINDS = ("company", "ticker", "film", "person", "musician", "band", "song", "team", "year", "day", "other")
+"""What an entity can be."""
 
 MAX_ENTITIES = 4
 MAX_CALLS = 5
@@ -106,7 +111,7 @@ class Argument(Output):
 class Call(Output):
     """A function by its name; the arguments may also be an object, as most models write calls."""
 
-    function: str = Field(max_length=80, json_schema_extra=lambda schema: schema.update(enum=list(known_functions())))
+    function: str = Field(max_length=80)
     arguments: Annotated[list[Argument], Field(json_schema_extra={"maxItems": _MAX_ARGUMENTS})]
 
     @field_validator("arguments", mode="before")

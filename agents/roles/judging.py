@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Annotated, ClassVar, Literal, cast
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal, cast, get_args
 
-from pydantic import Field
+from pydantic import Field, StrictBool, StringConstraints
 
 from sleuth.agents.formatting import Evidence, Fenced, Sources, Steps
 from sleuth.agents.model import Sampling
@@ -14,14 +14,6 @@ from sleuth.agents.role import Input, LabelledOutput, Role
 from sleuth.agents.roles.inputs import QuestionInput, SourcesInput
 from sleuth.agents.roles.planning import MAX_STEPS
 from sleuth.tools.errors import BadReply
-from sleuth.tools.sources.question_attributes import (
-    DOMAINS,
-    Attributes,
-    Domain,
-    Example,
-    packaged_examples,
-    select_demonstrations,
-)
 from sleuth.tools.text.normalization import single_line
 
 # A draft checked against evidence that was searched with it (PAR-RAG, section 3.6)
@@ -171,10 +163,33 @@ JUDGE = Role("judge/judge", JudgeInput, str, Sampling(max_tokens=8), choices=(CO
 
 # A question's attributes by demonstrations and a vote (CRAG's hybrid system, section 4.2)
 
-DEMONSTRATIONS = 5
-"""For each domain, and for static and for dynamic (section 4.2)."""
-
 STATIC, CHANGING, OPEN = "static", "dynamic", "open"
+
+Domain = Literal["finance", "sports", "music", "movie", "open"]
+"""The five domains of the CRAG benchmark."""
+
+DOMAINS: tuple[Domain, ...] = get_args(Domain)
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """A question's domain, and whether it is dynamic: real-time or fast-changing in the benchmark's terms."""
+
+    domain: Domain
+    dynamic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A question and what it was labelled."""
+
+    question: Annotated[str, StringConstraints(pattern=r"\S")]
+    domain: Domain
+    dynamic: StrictBool
+
+
+Demonstrations = tuple[tuple[Example, ...], tuple[Example, ...]]
+"""Examples for the domain, and for static or dynamic."""
 
 
 class ClassifyInput(Input):
@@ -216,13 +231,15 @@ DYNAMIC = Role(
 """Decide whether the answer to a question changes over time."""
 
 
-async def vote_on_attributes(model: ModelCaller, question: str, *, samples: int) -> Attributes:
+async def vote_on_attributes(
+    model: ModelCaller, question: str, demonstrations: Demonstrations, *, samples: int
+) -> Attributes:
     """Sample each attribute of a question several times, and return the majority; its usual value without a vote.
 
     Raises:
         ModelError: the server gave no usable reply.
     """
-    of_domains, of_change = select_demonstrations(await asyncio.to_thread(packaged_examples), each=DEMONSTRATIONS)
+    of_domains, of_change = demonstrations
     domain, change = await asyncio.gather(
         _majority(model, DOMAIN, ClassifyInput(question=question, examples=of_domains), samples, usual=OPEN),
         _majority(model, DYNAMIC, ClassifyInput(question=question, examples=of_change), samples, usual=STATIC),

@@ -28,9 +28,8 @@ import psycopg
 
 from benchmarks.checkpoint_bytes import Shelf
 from benchmarks.growth.fits import Row, read_rows, table
-from benchmarks.harness import clock, in_own_process, write_json
+from benchmarks.harness import Instant, clock, in_own_process, write_json
 from benchmarks.servers import postgres
-from benchmarks.streams import Instant
 from sleuth.graphs.core.context import Services
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.history import list_checkpoints

@@ -232,7 +232,7 @@ def _reply(state: State) -> tuple[AIMessage, Verdict]:
     Citations and origin are in `additional_kwargs`.
     """
     verdict, cost = state.verdict, total_cost(state.calls)
-    subrun = state.hop if state.hop and state.hop["status"] != "new" else None
+    subrun = state.hop if state.hop and state.hop["status"] != "queued" else None
     if verdict is None and subrun:
         verdict = verdict_of(subrun)
     elif verdict is None and state.decision == "reject":

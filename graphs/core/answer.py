@@ -136,7 +136,7 @@ class Subrun(TypedDict):
     method: str
     why: str
     thread: str
-    status: Status | Literal["new"]
+    status: Status | Literal["queued"]
     text: str
     citations: list[Citation]
     confidence: float | None
@@ -220,28 +220,18 @@ def total_cost(calls: dict[str, Any]) -> Cost:
     return cost
 
 
-def upgrade_cost(kept: dict[str, Any]) -> Cost:
-    """Return a stored cost in its present form; an older release named its `model_seconds` `seconds`."""
-    renamed = {"model_seconds" if name == "seconds" else name: value for name, value in kept.items()}
-    nodes = {name: upgrade_cost(node) for name, node in kept.get("nodes", {}).items()}
-    return Cost(**{**renamed, **({"nodes": nodes} if "nodes" in kept else {})})  # type: ignore[typeddict-item]  # as it was stored
-
-
-def public_subruns(state: Mapping[str, Any]) -> list[Subrun] | None:
-    """Return the runs of other methods in a state, in the form of an answer: one that has not begun is queued."""
+def subruns_in(state: Mapping[str, Any]) -> list[Subrun] | None:
+    """Return the runs of other methods in a state; None if its method has none."""
     subruns = state.get("hops", {"": state["hop"]} if state.get("hop") else None)
-    if subruns is None:
-        return None
-    shown: list[Any] = [{**each, "cost": upgrade_cost({**each["cost"]})} for each in subruns.values()]
-    return [each | {"status": "queued"} if each["status"] == "new" else each for each in shown]
+    return None if subruns is None else [*subruns.values()]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     """The answer of a run.
 
-    `seconds` is the wall-clock time that the run worked, without pauses between a stop and a resume; None for runs of
-    older releases. `cost` has the model calls, and their summed time.
+    `seconds` is the wall-clock time that the run worked, without pauses between a stop and a resume. `cost` has the
+    model calls, and their summed time.
 
     `support` is present if the evidence of the answer was checked, also if the check refused it.
 
@@ -263,7 +253,7 @@ class Answer:
     citations: list[Citation] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     cost: Cost
-    seconds: float | None = field(default=None, compare=False)
+    seconds: float = field(default=0.0, compare=False)
     warnings: list[str] = field(default_factory=list)
     graph: Graph | None = None
     threshold: Threshold | None = None
@@ -291,7 +281,7 @@ class Answer:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that the command line and the HTTP interface print, without absent values."""
-        optional = ("seconds", "graph", "threshold", "support", "hops", "table", "ask_all", "asks", "turn")
+        optional = ("graph", "threshold", "support", "hops", "table", "ask_all", "asks", "turn")
         absent = [name for name in optional if getattr(self, name) is None]
         return {name: value for name, value in asdict(self).items() if name not in absent}
 

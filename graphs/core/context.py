@@ -2,29 +2,49 @@
 
 import json
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, Protocol, Self, TypeVar
 
 from langgraph.runtime import RunControl
 from pydantic import BaseModel, ConfigDict, Field
 
 from sleuth.agents.model import Model
 from sleuth.agents.model_calls.caller import CallRecord
+from sleuth.agents.roles.judging import Attributes
 from sleuth.graphs.core.answer import Note, Threshold, Verdict
 from sleuth.graphs.core.streaming import TokenStream
 from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search import Retriever
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Tracing
-from sleuth.tools.sources.knowledge_graph.functions import KnowledgeGraph
-from sleuth.tools.sources.question_attributes import SvmPredictor
 from sleuth.tools.sources.web_pages.page import PageText
 from sleuth.tools.storage.archive import Archive
 from sleuth.tools.storage.triples import MemoryTriples, TripleStore
 from sleuth.tools.types import content_hash
 
 A = TypeVar("A")
+
+
+class KnowledgeGraph(Protocol):
+    """A knowledge graph that answers some functions."""
+
+    @property
+    def functions(self) -> Sequence[Any]:
+        """The functions that it answers."""
+        ...
+
+    async def answer(self, function: Any, arguments: dict[str, Any]) -> Any:  # noqa: ANN401 - a function, any JSON
+        """Return the result of a validated call as plain JSON, None if it has none."""
+        ...
+
+
+class AttributePredictor(Protocol):
+    """Predicts the domain of a question, and whether its answer changes with time."""
+
+    async def predict(self, question: str) -> Attributes:
+        """Return the attributes of a question."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +191,7 @@ class Services:
     triples: TripleStore = field(default_factory=MemoryTriples)
     thresholds: Mapping[str, Threshold] = field(default_factory=dict)
     graph: KnowledgeGraph | None = None
-    predictor: SvmPredictor | None = None
+    predictor: AttributePredictor | None = None
     checker: EvidenceChecker | None = None
     tracing: Tracing = "off"
     trace_texts: bool = False

@@ -24,7 +24,6 @@ def serialize_passage(passage: Passage) -> str:
 def deserialize_passage(record: str) -> Passage:
     """Return the passage from the form of the archive."""
     kept = json.loads(record)
-    kept.pop("newer", None)  # of earlier releases
     return RetrievedPassage(**kept) if "way" in kept else Passage(**kept)
 
 

@@ -99,7 +99,7 @@ def new_subrun(method: str, why: str) -> Subrun:
         method=method,
         why=why,
         thread="",
-        status="new",
+        status="queued",
         text="",
         citations=[],
         confidence=None,

@@ -15,25 +15,21 @@ from langgraph.types import StateSnapshot
 _BEGAN, _BEFORE = "sleuth_began", "sleuth_seconds_before"
 
 
-def with_clock(config: RunnableConfig, before: float | None) -> RunnableConfig:
-    """Return a config whose checkpoints count seconds from this moment, after those `before`; None: unknown."""
-    return config if before is None else {**config, "metadata": {_BEFORE: before, _BEGAN: time.time()}}
+def with_clock(config: RunnableConfig, before: float) -> RunnableConfig:
+    """Return a config whose checkpoints count seconds from this moment, after those `before`."""
+    return {**config, "metadata": {_BEFORE: before, _BEGAN: time.time()}}
 
 
 def with_paused_clock(config: RunnableConfig, state: StateSnapshot) -> RunnableConfig:
     """Return a config for a checkpoint that is copied from another one without working."""
-    before = seconds_at(state)
-    return config if before is None else {**config, "metadata": {_BEFORE: before}}
+    return {**config, "metadata": {_BEFORE: seconds_at(state)}}
 
 
-def seconds_at(state: StateSnapshot) -> float | None:
-    """Return the seconds that a run had worked at a checkpoint; None if an older release wrote it."""
+def seconds_at(state: StateSnapshot) -> float:
+    """Return the seconds that a run had worked at a checkpoint."""
     metadata: dict[str, Any] = dict(state.metadata or {})
-    before = metadata.get(_BEFORE)
-    if before is None:
-        return None if state.parent_config else 0.0  # nothing has been done at the first checkpoint
-    began = metadata.get(_BEGAN)
+    before, began = float(metadata.get(_BEFORE, 0.0)), metadata.get(_BEGAN)
     if began is None or not state.created_at:
-        return float(before)
+        return before
     worked = datetime.fromisoformat(state.created_at).timestamp() - float(began)
-    return round(float(before) + max(worked, 0.0), 3)  # a clock that is set back counts nothing
+    return round(before + max(worked, 0.0), 3)  # a clock that is set back counts nothing

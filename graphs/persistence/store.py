@@ -14,7 +14,7 @@ from sqlalchemy.engine import Engine
 
 from sleuth.graphs.persistence.serializer import CheckpointSerializer
 from sleuth.graphs.persistence.sqlite_checkpoints import UNSYNCED, SqliteCheckpoints
-from sleuth.graphs.persistence.tables import migrate
+from sleuth.graphs.persistence.tables import prepare_tables
 from sleuth.graphs.persistence.thread_locks import FileThreadLocks, PostgresThreadLocks, ThreadLocks
 from sleuth.graphs.persistence.threads import Threads
 from sleuth.tools.errors import StoreError, ThreadBusy
@@ -74,7 +74,7 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
             locks = await asyncio.to_thread(PostgresThreadLocks, engine)
         async with AsyncExitStack() as opened:
             async with _exclusively(locks):
-                await asyncio.to_thread(migrate, engine)
+                await asyncio.to_thread(prepare_tables, engine)
                 store = Store(
                     saver=await opened.enter_async_context(_saver(settings, engine, locks)),
                     archive=await asyncio.to_thread(SqlArchive, engine),

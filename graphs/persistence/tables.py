@@ -1,4 +1,4 @@
-"""Tables of the store of runs, and what an older store lacks."""
+"""Tables of the store of runs."""
 
 from sqlalchemy import (
     Boolean,
@@ -12,18 +12,13 @@ from sqlalchemy import (
     Table,
     TableClause,
     Text,
-    case,
     column,
     func,
     insert,
-    inspect,
     select,
     table,
-    text,
-    update,
 )
 from sqlalchemy.engine import Engine
-from sqlalchemy.schema import CreateColumn
 
 from sleuth.tools.errors import StoreTooNew
 
@@ -48,18 +43,18 @@ threads = Table(
     Column("method", String(40), nullable=False),
     Column("question", Text, nullable=False),
     Column("options", Text, nullable=False),
-    Column("status", String(20), nullable=False),
+    Column("state", String(20), nullable=False),
     Column("problem", Text, nullable=False),
     Column("parent", String(LONGEST_NAME), nullable=False),
     Column("parent_checkpoint", String(100), nullable=False),
-    Column("subrun", Integer, nullable=False, server_default=text("0")),
+    Column("subrun", Integer, nullable=False),
     # What clients store with a run, as JSON; `options` has what the run itself needs.
-    Column("feedback", Text, nullable=False, server_default=text("'{}'")),
-    Column("client_metadata", Text, nullable=False, server_default=text("'{}'")),
+    Column("feedback", Text, nullable=False),
+    Column("client_metadata", Text, nullable=False),
     Column("created_at", String(40), nullable=False),
     Column("updated_at", String(40), nullable=False),
-    # Null in rows of older releases, and until there is an answer.
-    Column("outcome", String(20)),
+    Column("outcome", String(20), nullable=False),
+    # Null until there is an answer.
     Column("verdict", String(20)),
     Column("answer", Text),
     Column("weak", Boolean),
@@ -74,15 +69,26 @@ threads = Table(
 )
 
 
-def migrate(engine: Engine) -> None:
-    """Create missing tables, columns and indexes; blocks.
+events = Table(
+    "sleuth_serve_events",
+    metadata,
+    Column("thread", String(LONGEST_NAME), primary_key=True),
+    Column("id", Integer, primary_key=True),
+    Column("name", String(20), nullable=False),
+    Column("key", String(200), nullable=False),
+    Column("data", Text, nullable=False),
+)
+"""Events of runs that a server has published; they are deleted with their run."""
+
+
+def prepare_tables(engine: Engine) -> None:
+    """Create missing tables; blocks.
 
     Raises:
         StoreTooNew: a newer release wrote the runs.
     """
     with engine.execution_options(sleuth_write=True).begin() as connection:
         metadata.create_all(connection)
-        connection.execute(text("DROP TABLE IF EXISTS sleuth_thread_words"))  # of an earlier version
         found = connection.scalar(select(func.max(version.c.version)))
         if found is None:
             connection.execute(insert(version).values(version=STORE_VERSION))
@@ -91,16 +97,6 @@ def migrate(engine: Engine) -> None:
                 f"The runs were written by a newer release (version {found}, this one reads up to {STORE_VERSION}): "
                 "upgrade sleuth, or set SLEUTH_HOME to another folder."
             )
-        known = {column["name"] for column in inspect(connection).get_columns(threads.name)}
-        for each in threads.columns:
-            if each.name not in known:
-                definition = CreateColumn(each).compile(dialect=engine.dialect)
-                connection.execute(text(f"ALTER TABLE {threads.name} ADD COLUMN {definition}"))
-        if "outcome" not in known:  # of runs without an answer
-            states = case({"new": "queued", "interrupted": "stopped"}, value=threads.c.status, else_=threads.c.status)
-            connection.execute(update(threads).where(threads.c.status != "done").values(outcome=states))
-        for index in threads.indexes:
-            index.create(connection, checkfirst=True)
 
 
 def checkpoint_tables(connection: Connection) -> list[TableClause]:

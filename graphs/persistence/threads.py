@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, insert, select, update
@@ -15,7 +15,7 @@ from sleuth.graphs.core.answer import Answer, Status
 from sleuth.graphs.core.run_parameters import RunParameters
 from sleuth.graphs.persistence.client_data import MAX_METADATA_OF_OWNER, to_stored_json
 from sleuth.graphs.persistence.run_filter import ALL_RUNS, RunFilter, select_runs
-from sleuth.graphs.persistence.tables import LONGEST_NAME, MAX_ANSWER, checkpoint_tables, threads
+from sleuth.graphs.persistence.tables import LONGEST_NAME, MAX_ANSWER, checkpoint_tables, events, threads
 from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
 from sleuth.tools.errors import RunError, UnknownName, UsageError
 from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id, select_similar
@@ -26,19 +26,6 @@ ThreadState = Literal["queued", "running", "waiting", "stopped", "interrupted", 
 queued: stored, not begun. running: a process holds its lock. waiting: for a person's reply. stopped: by a person.
 interrupted: its process was killed, lost or shut down. failed: by an error. done: it has an answer.
 """
-
-ThreadStatus = Literal["new", "running", "interrupted", "failed", "done"]
-"""The names of states before `ThreadState`. Deprecated."""
-
-OLD_NAMES: Final[dict[ThreadState, ThreadStatus]] = {
-    "queued": "new",
-    "running": "running",
-    "waiting": "done",
-    "stopped": "interrupted",
-    "interrupted": "interrupted",
-    "failed": "failed",
-    "done": "done",
-}
 
 Outcome = Literal[
     "queued",
@@ -71,7 +58,7 @@ class RunResult:
     weak: bool | None = False
     calls: int
     tokens: int
-    seconds: float | None
+    seconds: float
 
     @classmethod
     def of(cls, answer: Answer) -> Self:
@@ -90,12 +77,12 @@ class RunResult:
 
 @dataclass(frozen=True, kw_only=True)
 class AverageCost:
-    """The average cost of finished runs; `seconds` is None if older releases ran all of them."""
+    """The average cost of finished runs."""
 
     runs: int
     calls: float
     tokens: int
-    seconds: float | None
+    seconds: float
 
 
 def outcome_of(state: ThreadState, verdict: Status | None) -> Outcome:
@@ -200,11 +187,6 @@ class Thread:
         return title if title and isinstance(title, str) else self.options.label
 
     @property
-    def status(self) -> ThreadStatus:
-        """Return the state by its old name. Deprecated: use `state`."""
-        return OLD_NAMES[self.state]
-
-    @property
     def is_empty(self) -> bool:
         """Return whether a client has created the thread, and no run has begun in it."""
         turn = self.options.turn
@@ -217,7 +199,7 @@ class Thread:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that `runs list` prints."""
-        more = {"title": self.title, "status": self.status, "part_of": self.part_of, "outcome": self.outcome}
+        more = {"title": self.title, "part_of": self.part_of, "outcome": self.outcome}
         return {**asdict(self), "options": self.options.to_json(), **more}
 
 
@@ -249,8 +231,7 @@ class Threads:
             RunError: the id is used already.
             ThreadBusy: another process has taken the run that this one is a sub-run of.
         """
-        row = {**asdict(thread), "status": thread.state, "options": thread.options.dumps(), "outcome": thread.outcome}
-        del row["state"]
+        row = {**asdict(thread), "options": thread.options.dumps(), "outcome": thread.outcome}
         row |= {name: to_stored_json(row[name]) for name in ("feedback", "client_metadata")}
         of_client = ("feedback", "client_metadata", "created_at")
         begun = {name: value for name, value in row.items() if name not in of_client}
@@ -323,7 +304,7 @@ class Threads:
                 runs=runs,
                 calls=round(float(calls), 1),  # Decimal in Postgres
                 tokens=round(float(tokens)),
-                seconds=None if seconds is None else round(float(seconds), 3),
+                seconds=round(float(seconds), 3),
             )
             for method, runs, calls, tokens, seconds in await self._rows(query)
         }
@@ -360,7 +341,7 @@ class Threads:
         outcome: Any = outcome_of(state, result.verdict if result else None)
         if state == "done" and not result:
             outcome = func.coalesce(threads.c.verdict, outcome)
-        values = {"status": state, "problem": problem, "updated_at": at, "outcome": outcome}
+        values = {"state": state, "problem": problem, "updated_at": at, "outcome": outcome}
         changed = {"options": options.dumps()} if options else {}
         changed |= {"question": question} if question is not None else {}
         statement = update(threads).where(threads.c.id == id).values({**values, **changed, **_columns(result)})
@@ -396,9 +377,9 @@ class Threads:
 
     async def mark_stopped(self, id: str, *, at: str) -> None:
         """Record that a person stopped a run, unless it has ended, failed or been resumed."""
-        unfinished = threads.c.status.in_(("new", "queued", "interrupted"))
+        unfinished = threads.c.state.in_(("queued", "interrupted"))
         statement = update(threads).where(threads.c.id == id, unfinished)
-        values = {"status": "stopped", "outcome": "stopped", "updated_at": at}
+        values = {"state": "stopped", "outcome": "stopped", "updated_at": at}
         await self.transact(id, lambda connection: connection.execute(statement.values(values)))
 
     async def subruns_of(self, id: str) -> list[Thread]:
@@ -407,12 +388,13 @@ class Threads:
         return sorted(found, key=lambda thread: (thread.subrun, thread.created_at))
 
     async def remove(self, id: str) -> None:
-        """Delete a thread and its checkpoints in one transaction, so that no listed run is ever empty."""
+        """Delete a thread, its checkpoints and events in one transaction, so that no listed run is ever empty."""
 
         def write(connection: Connection) -> None:
             if connection.execute(delete(threads).where(threads.c.id == id, self._mine())).rowcount:
                 for rows in checkpoint_tables(connection):
                     connection.execute(delete(rows).where(rows.c.thread_id == id))
+                connection.execute(delete(events).where(events.c.thread == id))
 
         await self.transact(id, write)
 
@@ -466,13 +448,11 @@ def _columns(result: RunResult | None) -> dict[str, Any]:
 
 
 def _thread(row: Row[Any]) -> Thread:
-    """Return a row's thread; old names of states are read as the new ones."""
     values = dict(row._mapping)
-    status = values.pop("status")
     del values["outcome"]
     values |= {name: json.loads(values[name]) for name in ("feedback", "client_metadata")}
     options = StoredOptions.model_validate_json(values.pop("options"))
-    return Thread(**values, state="queued" if status == "new" else status, options=options)
+    return Thread(**values, options=options)
 
 
 def already_used(id: str) -> RunError:

@@ -17,7 +17,6 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import Command, StateSnapshot
 
-from sleuth.graphs.compat import FORMER_NODES
 from sleuth.graphs.core.context import Context, MethodSettings, SubrunRequest, SubrunResult
 from sleuth.graphs.core.state import find_hashes
 from sleuth.graphs.core.streaming import TokenStream
@@ -37,15 +36,8 @@ Compiled = CompiledStateGraph[Any, Context, Any, Any]
 
 @cache
 def uncheckpointed(name: str) -> Compiled:
-    """Compile a method or the chat once: that takes longer than many of its runs.
-
-    Nodes of older releases are added without edges to them: stored runs that name one are shown, forked and resumed.
-    """
-    graph = runnable(name).graph()
-    for former, router in FORMER_NODES.get(name, {}).items():
-        graph.add_node(former, lambda state: None)
-        graph.add_conditional_edges(former, router)
-    return graph.compile(name=name)
+    """Compile a method or the chat once: that takes longer than many of its runs."""
+    return runnable(name).graph().compile(name=name)
 
 
 def compile_method(name: str, saver: BaseCheckpointSaver[Any]) -> Compiled:

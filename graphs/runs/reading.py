@@ -3,7 +3,7 @@
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
-from sleuth.graphs.core.answer import Answer, Verdict, public_notes, public_subruns, total_cost
+from sleuth.graphs.core.answer import Answer, Verdict, public_notes, subruns_in, total_cost
 from sleuth.graphs.core.approval import describe_request
 from sleuth.graphs.core.state import SCHEMA_VERSION
 from sleuth.graphs.core.wall_clock import seconds_at
@@ -89,7 +89,7 @@ class RunReader:
             graph=kind.read_graph(state.values),
             threshold=state.values.get("threshold"),
             support=verdict.get("support"),
-            hops=public_subruns(state.values),
+            hops=subruns_in(state.values),
             table=kind.read_table(state.values),
             ask_all=verdict.get("ask_all"),
             asks=asks,

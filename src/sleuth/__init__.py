@@ -68,7 +68,7 @@ _PUBLIC = {
     "search": "sleuth.studio.client.functions.search",
     "stream": "sleuth.studio.client.functions.stream",
     "tool": "sleuth.studio.client.functions.tool",
-    "RunOptions": "sleuth.studio.client.sleuth.RunOptions",
+    "RunOptions": "sleuth.graphs.core.run_parameters.RunOptions",
     "Sleuth": "sleuth.studio.client.sleuth.Sleuth",
     "open": "sleuth.studio.client.sleuth.open_sleuth",
     "SleuthError": "sleuth.tools.errors.SleuthError",

@@ -8,7 +8,8 @@ from importlib import import_module
 from typing import Annotated, Any, ParamSpec
 
 import typer
-from typer.core import TyperCommand
+from click import Context
+from typer.core import TyperGroup
 from typer.main import get_group
 
 from sleuth.tools.errors import SleuthError, UsageError
@@ -20,57 +21,52 @@ _NO_UTF8 = "surrogates not allowed"
 """Python's reason not to encode what it has made of bytes in an argument."""
 
 COMMANDS = {
-    "init": ("init.init", "Find the model server, ask at most four questions, and write sleuth.toml."),
-    "ingest": ("documents.ingest", "Ingest documents; resume an interrupted ingest and skip unchanged files."),
-    "sync": (
-        "sync.sync",
-        "Add new files of a folder, update changed ones and remove documents whose file no longer exists.",
-    ),
-    "docs": ("documents.docs_app", "List, show and delete ingested documents."),
-    "search": ("documents.search", "Search passages; no model is called."),
-    "triples": ("triples.triples_app", "Extract or import triples for graph search and RAS."),
-    "ask": ("ask.ask", "Answer a question from the documents of the collection, or from web pages."),
-    "survey": ("survey.survey", "Ask every document the same questions, and count the answers."),
-    "report": ("report.report", "Write a report of several sections, in which every sentence has its sources."),
-    "resume": ("ask.resume", "Resume an interrupted or forked run, or show the answer of a finished one."),
-    "runs": ("runs.runs_app", "List, inspect, fork, export, delete and prune runs."),
-    "methods": (
-        "methods.methods",
-        "List the methods with their papers, nodes and settings, or show how one follows its paper.",
-    ),
-    "eval": ("evaluate.evaluate_command", "Evaluate search modes and methods on questions with known answers."),
-    "questions": ("evaluate.questions_app", "Write evaluation questions from the documents or from feedback."),
-    "calibrate": (
-        "calibrate.calibrate_command",
-        "Fit CRP-RAG's perplexity threshold for the model, on questions with known answers.",
-    ),
-    "model": ("model.model_app", "Manage the embedded vLLM server, or print the flags of a larger one."),
-    "serve": ("serve.serve", "Serve the chat page, the OpenAI-compatible API and the runs API over HTTP."),
-    "mcp": ("mcp.mcp", "Serve documents and methods to an MCP client over standard input and output."),
-    "backup": ("backup.backup", "Write all documents and runs into one archive, also while the server works."),
-    "restore": (
-        "backup.restore",
-        "Check an archive of `sleuth backup`, then put its documents and runs into an empty home.",
-    ),
-    "doctor": ("doctor.doctor", "Check the installation and the servers; exit with status 1 if a check fails."),
+    "init": "init.init",
+    "ingest": "documents.ingest",
+    "sync": "sync.sync",
+    "docs": "documents.docs_app",
+    "search": "documents.search",
+    "triples": "triples.triples_app",
+    "ask": "ask.ask",
+    "survey": "survey.survey",
+    "report": "report.report",
+    "resume": "ask.resume",
+    "runs": "runs.runs_app",
+    "methods": "methods.methods",
+    "eval": "evaluate.evaluate_command",
+    "questions": "evaluate.questions_app",
+    "calibrate": "calibrate.calibrate_command",
+    "model": "model.model_app",
+    "serve": "serve.serve",
+    "mcp": "mcp.mcp",
+    "backup": "backup.backup",
+    "restore": "backup.restore",
+    "doctor": "doctor.doctor",
 }
-"""Each command's function or Typer app in `sleuth.studio.cli.commands`, and its line in `sleuth --help`."""
+"""Each command's function or Typer app in `sleuth.studio.cli.commands`."""
+
+
+class LazyGroup(TyperGroup):
+    """Group that imports a command's module when the command is used or listed."""
+
+    def list_commands(self, ctx: Context) -> list[str]:
+        """Return the names of the commands."""
+        return [*COMMANDS]
+
+    def get_command(self, ctx: Context, cmd_name: str) -> Any:  # noqa: ANN401 - of Click
+        """Return a command; None if there is none of this name."""
+        return load(cmd_name) if cmd_name in COMMANDS else None
+
 
 app = typer.Typer(
     name="sleuth",
+    cls=LazyGroup,
     help="Multi-hop question answering over your own documents.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # help texts contain brackets
     context_settings={"max_content_width": 120, "help_option_names": ["-h", "--help"]},
 )
-
-
-class _LazyCommand(TyperCommand):
-    """Command that imports its module at its first use: `sleuth --help` imports none of them."""
-
-    def make_context(self, *args: Any, **extra: Any) -> Any:  # noqa: ANN401 - as in Typer
-        return load(str(self.name)).make_context(*args, **extra)
 
 
 def run_async(command: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
@@ -87,7 +83,7 @@ def run_async(command: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, No
 
 def load(name: str) -> Any:  # noqa: ANN401 - the class differs between versions of Typer
     """Import a command's module and return the command that Typer makes of it."""
-    module, _, attribute = COMMANDS[name][0].rpartition(".")
+    module, _, attribute = COMMANDS[name].rpartition(".")
     found = getattr(import_module(f"sleuth.studio.cli.commands.{module}"), attribute)
     group = typer.Typer(rich_markup_mode=app.rich_markup_mode)
     if isinstance(found, typer.Typer):
@@ -107,9 +103,6 @@ def _add_examples(command: Any, name: str) -> None:  # noqa: ANN401 - as above
     for inner, each in getattr(command, "commands", {}).items():
         _add_examples(each, f"{name} {inner}")
 
-
-for _name, (_, _line) in COMMANDS.items():
-    app.command(_name, cls=_LazyCommand, help=_line)(lambda: None)
 
 INTERRUPTED = 130
 

@@ -1,7 +1,6 @@
 """An open `Sleuth` for many questions; `sleuth.studio.client.functions` opens one for a single call."""
 
 import asyncio
-import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -27,6 +26,8 @@ from sleuth.graphs.core.streaming import TokenStream
 from sleuth.graphs.core.subrun import in_fresh_context
 from sleuth.graphs.core.thresholds import fitted_thresholds
 from sleuth.graphs.evidence.reading_model import with_reading_roles
+from sleuth.graphs.methods.hybrid_rag.knowledge_graph.backends import open_graph
+from sleuth.graphs.methods.hybrid_rag.question_attributes import find_svm
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import CHAT, configure, runnable
 from sleuth.graphs.runs.execution import CheckpointerSubruns
@@ -43,8 +44,6 @@ from sleuth.tools.search.langchain import LangChainRetriever
 from sleuth.tools.search.reranker import CompressorReranker
 from sleuth.tools.search.vectors.embedder import LangChainEmbedder
 from sleuth.tools.settings import Settings
-from sleuth.tools.sources.knowledge_graph.backends import open_graph
-from sleuth.tools.sources.question_attributes import find_svm
 from sleuth.tools.sources.web_pages.page import read_pages
 from sleuth.tools.storage.catalogue import Listed
 from sleuth.tools.storage.locks import hold
@@ -98,12 +97,6 @@ class Sleuth:
     def default_method(self) -> str:
         """The method of questions that name none: `reader` without a model server."""
         return MODELLESS_METHOD if self.model_problem else DEFAULT_METHOD
-
-    @property
-    def library(self) -> Collection:
-        """The collection. Deprecated: use `collection`."""
-        warnings.warn("Sleuth.library is now Sleuth.collection.", DeprecationWarning, stacklevel=2)
-        return self.collection
 
     @property
     def searched(self) -> Retriever:

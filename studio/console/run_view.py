@@ -136,7 +136,7 @@ def answer_view(answer: Answer, *, in_chat: bool = False) -> RenderableType:
         bound = f"{measure} threshold {answer.threshold['value']:.2f}: {answer.threshold['by']}"
         parts.append(Text(bound, style="dim"))
     if in_chat or not (answer.cost["calls"] or answer.hops):
-        took = "" if answer.seconds is None else f", {answer.seconds:.1f} s"
+        took = f", {answer.seconds:.1f} s"
         return Group(*parts, Text(f"{counted(answer.cost['calls'], 'model call')}{took}", style="dim"))
     return Group(*parts, *([subruns_view(answer.hops)] if answer.hops else []), cost_table(answer.cost, answer.seconds))
 

@@ -1,15 +1,16 @@
 """One calibration: probes asked of CRP-RAG's verifier as durable runs, a threshold fitted on them, a report of it."""
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic_core import to_json
 
 from sleuth import prompts
@@ -23,14 +24,9 @@ from sleuth.studio.evaluation.data import GoldQuestion, read_questions, sample
 from sleuth.studio.evaluation.run_folder import REPORT, settle_plan, write, write_lines
 from sleuth.studio.evaluation.runs import process
 from sleuth.studio.evaluation.scoring import contained
-from sleuth.studio.simulation.wording import ask_relation, fill_references, split_relation
 from sleuth.tools.errors import UsageError
-from sleuth.tools.optional_imports import extra
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.locks import hold
-
-RESAMPLES = 1000
-"""Number of bootstrap resamples."""
 
 METHOD = "crp-rag"
 ALONE = {"shortcut": True, "perplexity_threshold": 1e9}
@@ -51,12 +47,11 @@ def probes(questions: Iterable[GoldQuestion]) -> dict[str, tuple[str, ...]]:
         if not steps or not right:
             found[question.question] = right
             continue
-        answers = dict(enumerate((step.answer for step in steps), start=1))
         for number, step in enumerate(steps, start=1):
-            relation = split_relation(step.question)
-            asked = fill_references(ask_relation(*relation) if relation else step.question, answers)
-            accepted = (step.answer, *right) if number == len(steps) else (step.answer,)
-            found[asked] = tuple(dict.fromkeys(accepted))
+            subject, _, relation = step.question.partition(" >> ")  # MuSiQue
+            asked = f"What is the {relation} of {subject}?" if relation else step.question
+            asked = re.sub(r"#([1-9])", lambda match: steps[int(match[1]) - 1].answer, asked)  # noqa: B023
+            found[asked] = tuple(dict.fromkeys((step.answer, *(right if number == len(steps) else ()))))
     return found
 
 
@@ -88,58 +83,50 @@ class Fit:
     wrong: int
 
     @property
-    def tells(self) -> bool:
+    def is_predictive(self) -> bool:
         """True if the interval of the area is above chance."""
         return self.interval[0] > 0.5
 
 
-def fit(measured: Sequence[MeasuredAnswer], *, seed: int = 0) -> Fit:
+def fit(measured: Sequence[MeasuredAnswer]) -> Fit:
     """Return how low perplexity predicts right answers; Youden's index selects the threshold.
 
-    The threshold is halfway between neighboring perplexities.
+    The threshold is halfway between neighboring perplexities. The interval is that of Hanley and McNeil (1982).
 
     Raises:
         UsageError: all answers are right, or all are wrong; or none has a perplexity.
     """
-    with extra("eval", "A calibration"):
-        from sklearn.metrics import roc_auc_score, roc_curve
     known = [(each.right, each.perplexity) for each in measured if each.perplexity is not None]
     if not known:
         raise UsageError(
             "No answer has a perplexity: nothing was found for the questions, or the model server gives no "
             "log-probabilities (check with `sleuth doctor`)."
         )
-    right = np.array([each for each, _ in known], dtype=bool)
-    sure = -np.array([perplexity for _, perplexity in known], dtype=float)
-    if right.all() or not right.any():
+    right, wrong = (
+        np.array([perplexity for is_right, perplexity in known if is_right is side]) for side in (True, False)
+    )
+    if not (len(right) and len(wrong)):
         raise UsageError(
-            f"All {len(right)} answers are {'right' if right.all() else 'wrong'}: a threshold is fitted on both. "
+            f"All {len(known)} answers are {'right' if len(right) else 'wrong'}: a threshold is fitted on both. "
             "Take more questions, some that the documents answer and some that they do not."
         )
-    wrong_kept, right_kept, bounds = roc_curve(right, sure, drop_intermediate=False)
-    best = int(np.argmax(right_kept - wrong_kept))  # the first, which has the lowest threshold
-    perplexities = [*-bounds, 2 * -bounds[-1]]
-    threshold = (perplexities[best] + perplexities[best + 1]) / 2 if best else 1.0  # the first point keeps nothing
+    values = np.unique([*right, *wrong])
+    kept = {float(at): ((right < at).mean(), (wrong < at).mean()) for at in (values[:-1] + values[1:]) / 2}
+    kept[2 * float(values[-1])] = (np.float64(1), np.float64(1))
+    threshold = max(kept, key=lambda at: kept[at][0] - kept[at][1])
+    area = float((np.sign(wrong[None] - right[:, None]) / 2 + 0.5).mean())
+    of_right, of_wrong = area / (2 - area) - area**2, 2 * area**2 / (1 + area) - area**2
+    parts = area * (1 - area) + (len(right) - 1) * of_right + (len(wrong) - 1) * of_wrong
+    spread = 1.96 * sqrt(max(parts, 0.0) / (len(right) * len(wrong)))
     return Fit(
-        threshold=float(threshold),
-        right_kept=float(right_kept[best]),
-        wrong_kept=float(wrong_kept[best]),
-        auroc=float(roc_auc_score(right, sure)),
-        interval=area_interval(sure[right], sure[~right], seed),
-        right=int(right.sum()),
-        wrong=int((~right).sum()),
+        threshold=threshold,
+        right_kept=float(kept[threshold][0]),
+        wrong_kept=float(kept[threshold][1]),
+        auroc=area,
+        interval=(max(area - spread, 0.0), min(area + spread, 1.0)),
+        right=len(right),
+        wrong=len(wrong),
     )
-
-
-def area_interval(positive: NDArray[np.float64], negative: NDArray[np.float64], seed: int) -> tuple[float, float]:
-    """Return the 95 % bootstrap interval of the area, with as many of each class in each resample."""
-    from scipy.stats import mannwhitneyu
-
-    drawn = np.random.default_rng(seed)
-    above, below = (drawn.choice(side, (RESAMPLES, side.size)) for side in (positive, negative))
-    areas = mannwhitneyu(above, below, axis=1, method="asymptotic").statistic / (above.shape[1] * below.shape[1])
-    low, high = np.percentile(areas, [2.5, 97.5])
-    return float(low), float(high)
 
 
 async def calibrate(
@@ -178,18 +165,18 @@ async def calibrate(
 
             await process(asked, work, settings.concurrency)
         measured = [answers[question] for question in asked]
-        found = await asyncio.to_thread(fit, measured, seed=seed)
+        found = await asyncio.to_thread(fit, measured)
         model = next(each.model for each in measured if each.perplexity is not None)
         day = datetime.now(UTC).date().isoformat()
         by = f"fitted for {model} on {found.right + found.wrong} answers, {found.right} of them right ({day})"
         threshold = Threshold(value=round(found.threshold, 4), by=by)
-        if found.tells:
+        if found.is_predictive:
             await asyncio.to_thread(store_threshold, settings.home, model, VERIFY.prompt, threshold)
         report = {
             "model": model,
             "prompt": {VERIFY.prompt: version},
             **asdict(found),
-            "threshold": threshold if found.tells else None,
+            "threshold": threshold if found.is_predictive else None,
             "unmeasured": sum(each.perplexity is None for each in measured),
             "questions": [{"path": file.path, "sha256": file.sha256} for file in files],
         }

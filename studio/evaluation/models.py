@@ -1,7 +1,6 @@
 """The budget of an evaluation, and the model that keeps it."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sleuth.agents.model import Message, Model, Reply, Request
@@ -34,12 +33,10 @@ class EvaluationBudget:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvaluationModel:
-    """Model that checks the evaluation's budget before each call; `oracle` plays some roles from the gold instead."""
+    """Model that checks the evaluation's budget before each call."""
 
     model: Model
     allowance: EvaluationBudget
-    oracle: Model | None = None
-    roles: Sequence[str] = ()
 
     @property
     def context_window(self) -> int:
@@ -47,9 +44,7 @@ class EvaluationModel:
         return self.model.context_window
 
     async def call(self, request: Request) -> Reply:
-        """Return one reply of the model that plays the role; raise BudgetSpent instead of a call too many."""
-        if self.oracle and request.role in self.roles:
-            return await self.oracle.call(request)
+        """Return one reply; raise BudgetSpent instead of a call too many."""
         self.allowance.require()
         reply = await self.model.call(request)
         self.allowance.tokens += reply["usage"]["prompt_tokens"] + reply["usage"]["completion_tokens"]

@@ -82,43 +82,36 @@ class Candidate:
 
 
 class WrittenQuestions:
-    """The questions made so far, and next to them the candidates that were dropped: a rerun continues there."""
+    """The questions made so far: a rerun continues there. `dropped` counts the reasons of candidates without one."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.shortfalls: dict[Kind, str] = {}
         """Why there are fewer questions of a kind than wanted."""
-        self.dropped_path = path.with_suffix(".dropped.jsonl")
-        self.rows = _lines(path)
-        self.dropped = _lines(self.dropped_path)
+        self.dropped = Counter[str]()
+        try:
+            rows = read_lines(path)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{path} cannot be read: {error}. Choose another file with --out.") from None
+        is_ours = all(isinstance(row, dict) and "made_from" in row for row in rows)
+        if not is_ours or (not rows and path.exists() and path.stat().st_size):
+            raise UsageError(f"{path} was not made by this command. Choose another file with --out.")
+        self.rows: list[Row] = read_lines(path, repair=True)  # without a last line that a kill has cut off
 
     def count(self, kind: Kind) -> int:
         """Return the number of questions of a kind."""
         return sum(row.get("type") == kind for row in self.rows)
 
     def add(self, row: Row) -> Row:
-        """Append a question, or a dropped candidate; a question that is there already is dropped."""
+        """Append a question, or count a dropped candidate; a question that is there already is dropped."""
         if any(normalise(row.get("question", "")) == normalise(known["question"]) for known in self.rows):
             row = {"candidate": row["made_from"], "reason": "the question was written before"}
-        append_line(self.dropped_path if "reason" in row else self.path, row)
-        (self.dropped if "reason" in row else self.rows).append(row)
+        if "reason" in row:
+            self.dropped[row["reason"]] += 1
+        else:
+            append_line(self.path, row)
+            self.rows.append(row)
         return row
-
-    def reasons(self) -> Counter[str]:
-        """Return how many candidates were dropped for each reason."""
-        return Counter(str(row["reason"]) for row in self.dropped)
-
-
-def _lines(path: Path) -> list[Row]:
-    """Return the rows of a file, and cut off a last line that a kill has truncated; no other file is changed."""
-    try:
-        rows = read_lines(path)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path} cannot be read: {error}. Choose another file with --out.") from None
-    is_ours = all(isinstance(row, dict) and {"made_from", "candidate"} & row.keys() for row in rows)
-    if not is_ours or (not rows and path.exists() and path.stat().st_size):
-        raise UsageError(f"{path} was not made by this command. Choose another file with --out.")
-    return read_lines(path, repair=True)
 
 
 def plan_questions(number: int, *, multi: float, unanswerable: float) -> dict[Kind, int]:
@@ -150,7 +143,7 @@ async def make_questions(
     Args:
         collection: its passages become questions.
         model: writes and checks.
-        file: receives each question and each dropped candidate before it is yielded.
+        file: receives each question before it is yielded.
         counts: the wanted numbers, including those in the file.
         seed: of the order of the passages.
         budget: limits of all model calls together.
@@ -182,28 +175,20 @@ async def make_questions(
                 else:
                     yield file.add(row)
             tried += len(batch)
-            is_given_up = not batch or tried >= ATTEMPTS * (file.count(kind) + 1)
-            if is_given_up and file.count(kind) < wanted:
-                file.shortfalls.setdefault(kind, _shortfall(kind, tried if batch else 0))
-
-
-def _shortfall(kind: Kind, failed: int) -> str:
-    """Return why no more questions of a kind can be written: candidates that failed the check, or none are left."""
-    if failed:
-        remedy = "The model is probably too small: use one with at least 3 billion parameters"
-        return f"of {failed} candidates too few passed the check. {remedy}"
-    if kind == "multi":
-        return "every pair of linked passages that search finds was tried"
-    return f"every passage of at least {LEAST_CHARACTERS} characters was tried"
+            if not batch or tried >= ATTEMPTS * (file.count(kind) + 1):
+                failed = f"of {tried} candidates too few passed the check"
+                none_left = f"no more passages of at least {LEAST_CHARACTERS} characters fit"
+                file.shortfalls.setdefault(kind, failed if batch else none_left)
+        file.shortfalls = {name: why for name, why in file.shortfalls.items() if file.count(name) < counts[name]}
 
 
 async def _candidates(
     collection: Collection, kind: Kind, seed: int, file: WrittenQuestions
 ) -> AsyncIterator[Candidate]:
-    """Yield the candidates of a kind that were not tried, from passages in random order."""
+    """Yield the candidates of a kind that gave no question yet, from passages in random order."""
     ids = sorted(await collection.passage_ids())
     random.Random(seed).shuffle(ids)  # noqa: S311 - a repeatable sample
-    tried = {row["candidate"] for row in file.dropped} | {row.get("made_from") for row in file.rows}
+    tried = {row["made_from"] for row in file.rows}
     for id_ in ids:
         for passage in await collection.passages([id_]):
             if len(passage.text) < LEAST_CHARACTERS:
@@ -251,25 +236,18 @@ async def _write(candidate: Candidate, model: Model, collection: Collection) -> 
 
 async def _write_single(candidate: Candidate, caller: ModelCaller, collection: Collection) -> Row:
     (passage,) = candidate.passages
-    sentence = replace(passage, text=_telling_sentence(passage))
+    suitable = [sentence for sentence in sentences(passage.text) if len(sentence) in SENTENCE]
+    most = max(suitable, key=lambda each: len(kept_names(each)) + len(_NUMBER.findall(each)), default="")
+    _drop_if(not kept_names(most) and not _NUMBER.search(most), "the passage has no sentence with a name or a number")
+    sentence = replace(passage, text=most)
     written = await caller.ask(WRITE_SINGLE, PassageInput(sources=_sources([sentence])))
-    question, answer = written.question, written.answer
-    _check(question, answer, sentence)
-    hits = await collection.search(Query(text=question, k=FOUND_AMONG))
+    _check(written.question, written.answer, sentence)
+    hits = await collection.search(Query(text=written.question, k=FOUND_AMONG))
     is_found = passage.document_id in {hit.passage.document_id for hit in hits}
     _drop_if(not is_found, "search does not find the passage by the question")
-    _drop_if(not await _answers(caller, question, answer, [passage]), "the second pass gives another answer")
-    return _row(candidate, question, answer)
-
-
-def _telling_sentence(passage: Passage) -> str:
-    """Return the sentence with the most names and numbers."""
-    suitable = [sentence for sentence in sentences(passage.text) if len(sentence) in SENTENCE]
-    counts = {sentence: len(kept_names(sentence)) + len(_NUMBER.findall(sentence)) for sentence in suitable}
-    best = max(counts, key=lambda sentence: counts[sentence], default=None)
-    if not best or not counts[best]:
-        raise _Dropped("the passage has no sentence with a name or a number")
-    return best
+    agrees = await _answers(caller, written.question, written.answer, [passage])
+    _drop_if(not agrees, "the second pass gives another answer")
+    return _row(candidate, written.question, written.answer)
 
 
 async def _write_multi(candidate: Candidate, caller: ModelCaller, _collection: Collection) -> Row:

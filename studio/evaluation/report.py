@@ -1,14 +1,8 @@
-"""The report: what was evaluated, the tables, what to read, and how to repeat it, in Markdown and HTML.
+"""The report: what was evaluated, the tables, what to read, and how to repeat it, in Markdown and HTML."""
 
-matplotlib is imported when the plot is drawn.
-"""
-
-import json
-import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -42,16 +36,7 @@ from sleuth.tools.text.normalization import markdown_table
 
 Rows = list[list[str]]
 
-_STYLE = "\n".join(
-    (
-        "body{font:15px/1.5 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;color:#222}",
-        "table{border-collapse:collapse;margin:1em 0;font-size:13px;font-variant-numeric:tabular-nums}",
-        "th,td{padding:.25em .7em;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}",
-        "pre{background:#f5f5f5;padding:.7em;overflow-x:auto}figure{margin:1em 0}svg{max-width:100%;height:auto}",
-        "summary{cursor:pointer;font-weight:600}",
-        "blockquote{background:#fff3cd;border:1px solid #e0c36a;margin:1em 0;padding:0 .6em}",
-    )
-)
+_STYLE = "body{font:15px/1.5 system-ui;max-width:1100px;margin:2em auto}td,th{padding:.25em .7em;text-align:left}"
 
 
 def _heading(metric: str) -> str:
@@ -112,50 +97,33 @@ def difference_table(differences: Iterable[Difference]) -> Rows:
     return rows
 
 
-SIMULATION = "Simulation: no language model answered. The replies of the roles are made from the gold answers."
-
 DIFFERENCES = (
     "On the same questions, shares in points. “detectable” is the smallest true difference that these questions detect "
     "four times in five; “questions needed” is what the difference found would take."
 )
 
 
-def label(report: Mapping[str, Any]) -> str:
-    """Return the label that must accompany the numbers; empty if real models answered every role."""
-    if report.get("simulation"):
-        return SIMULATION
-    if parts := report.get("gold"):
-        return (
-            f"Partly gold: {', '.join(parts)}. These are taken from the gold, without error; the rest is the model's."
-        )
-    return ""
-
-
 def write_report(folder: Path, report: Mapping[str, Any]) -> None:
     """Write the report as JSON, Markdown and HTML; the page loads nothing from elsewhere. Blocks.
 
-    The chart and the table of all answers are in the HTML page only.
+    The table of all answers is in the HTML page only.
     """
-    kind = "simulation" if report.get("simulation") else "partly gold" if report.get("gold") else ""
-    title = f"Evaluation ({kind})" if kind else "Evaluation"
-    blocks = [f"# {title}", *([f"> {label(report)}"] if kind else []), _about(report)]
+    title = f"Evaluation ({report['title']})" if report["title"] else "Evaluation"
+    notes = [report["notice"]] if report["notice"] else []
+    blocks = [f"# {title}", *(f"> {note}" for note in notes), _about(report)]
     blocks += [f"> Note: {line}" for line in report["warnings"]]
-    chart = answers = ""
+    answers = ""
     if methods := report.get("methods"):
         blocks += _methods_sections(report["models"], methods, folder)
-        if methods["summary"]["all"]["questions"]:
-            caption = "F1 against tokens per question: up and left is better."
-            svg = _draw_costs(methods["summary"]["all"]["systems"], kind)
-            chart = f"<figure>{svg}<figcaption>{caption}</figcaption></figure>"
-        table = _html(markdown_table(_answer_table(methods["answers"])))
-        summary = f"All {len(methods['answers']):,} answers with the gold answers"
-        answers = f"<details><summary>{summary}</summary>{table}</details>"
+        table = markdown_table(_answer_table(methods["answers"]))
+        answers = f"## All {len(methods['answers']):,} answers with the gold answers\n\n{table}"
     if retrieval := report.get("retrieval"):
         blocks += _search_sections(retrieval)
     text = "\n\n".join([*blocks, *_origin(report)]) + "\n"
     head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
-    body = f"{_html(text)}{chart}{answers}"
-    page = f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
+    page = (
+        f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{_html(text)}{_html(answers)}\n</body></html>\n'
+    )
     write(folder / "report.md", text)
     write(folder / "report.html", page)
     write(folder / REPORT, to_json(report, indent=2).decode() + "\n")
@@ -178,11 +146,10 @@ def _about(report: Mapping[str, Any]) -> str:
 
 
 def _methods_sections(models: Mapping[str, str], result: Mapping[str, Any], out: Path) -> list[str]:
-    best, *others = verdict(result) or [""]
     counted = result["summary"]["all"]["questions"]
     played = ", ".join(f"{role}: {name}" for role, name in models.items())
     runs = f"{result['runs']:,} runs, {counted} questions with a run of every system. Models: {played}."
-    blocks = ["## Methods", *([f"> {best}"] if best else []), *others, runs]
+    blocks = ["## Methods", runs]
     for title, metrics in (("Quality", QUALITY), ("Evidence", EVIDENCE), ("Cost per question", COST)):
         meanings = " ".join(f"{heading}: {meaning}" for heading, meaning in metrics.values())
         blocks += [f"### {title}", markdown_table(methods_table(result, metrics)), meanings]
@@ -199,34 +166,6 @@ def _methods_sections(models: Mapping[str, str], result: Mapping[str, Any], out:
             markdown_table(_answer_table(result["failures"])),
         ]
     return blocks
-
-
-def verdict(result: Mapping[str, Any]) -> list[str]:
-    """Return in words which system has the best F1 and its cost, then how the others compare with it."""
-    lines = result["summary"]["all"]["systems"]
-    scored = {name: line["f1"]["mean"] or 0.0 for name, line in lines.items() if line["f1"]["n"]}
-    if not scored:
-        return []
-    best = min(scored, key=lambda name: (-scored[name], lines[name]["tokens"]["mean"] or 0.0))
-    costs = f"{lines[best]['calls']['mean'] or 0:,.1f} calls and {lines[best]['tokens']['mean'] or 0:,.0f} tokens"
-    highest = "has the highest F1," if len(scored) > 1 else "has an F1 of"
-    said = [f"{best} {highest} {cell('f1', lines[best]['f1'])} percent, for {costs} per question."]
-    pairs = {(each["a"], each["b"]): each for each in result["summary"]["differences"] if each["metric"] == "f1"}
-    others = sorted(scored.keys() - {best}, key=lambda name: (-scored[name], name))
-    compared = ((name, pairs.get((best, name)) or pairs.get((name, best))) for name in others)
-    return [*said, *(f"{name}: {_in_words(found)}" for name, found in compared if found)]
-
-
-def _in_words(found: Difference) -> str:
-    if found["mean"] is None or found["low"] is None or found["high"] is None:
-        return "not comparable."
-    if not found["mean"]:
-        return "the same F1."
-    less = f"{abs(100 * found['mean']):.1f} points less F1"
-    if found["low"] > 0 or found["high"] < 0:
-        return f"{less}, which chance does not explain."
-    needed = f"; about {found['needed']:,} questions would show it" if found["needed"] else ""
-    return f"{less}, which may be chance{needed}."
 
 
 def _answer_table(answers: Iterable[Mapping[str, Any]]) -> Rows:
@@ -276,7 +215,6 @@ def _origin(report: Mapping[str, Any]) -> list[str]:
         "## To repeat it",
         f"```sh\n{report['command']}\n```",
         f"Seed {report['seed']}. Versions: {packages}. All settings and prompt hashes are in report.json.",
-        *([f"Simulation: {json.dumps(report['simulation'])}"] if report["simulation"] else []),
         "SHA-256 of the data: " + "; ".join(hashes) + ".",
     ]
 
@@ -285,7 +223,7 @@ def compare(a: Path, b: Path) -> dict[str, Any]:
     """Return the differences between two evaluations, b minus a.
 
     The systems and search modes that both folders have are paired, or the only one of each. `labels` must be shown
-    wherever the numbers are; with `simulation`, one of the two is simulated.
+    wherever the numbers are.
 
     Raises:
         UsageError: a folder without a report, or nothing that both have.
@@ -302,8 +240,7 @@ def compare(a: Path, b: Path) -> dict[str, Any]:
         "a": str(a),
         "b": str(b),
         "differing": sorted(key for key in {*plans[0], *plans[1]} if plans[0].get(key) != plans[1].get(key)),
-        "simulation": any(bool(report["simulation"]) for report in reports),
-        "labels": [f"{side}: {text}" for side, report in zip("ab", reports, strict=True) if (text := label(report))],
+        "labels": [f"{side}: {each['notice']}" for side, each in zip("ab", reports, strict=True) if each["notice"]],
         "differences": found,
     }
 
@@ -319,32 +256,3 @@ def _comparisons(sides: list[dict[str, SystemScores]], metrics: tuple[str, ...],
         for metric in metrics
     ]
     return [each for each in made if each["n"]]
-
-
-def _draw_costs(lines: Mapping[str, Mapping[str, Interval]], label: str) -> str:
-    """Draw the quality of each system against its tokens, as a point with its intervals, with a label above all.
-
-    Returns:
-        The plot as SVG, the same for the same numbers.
-    """
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context({"svg.hashsalt": "sleuth", "svg.fonttype": "none", "font.family": "sans-serif"}):
-        figure = Figure(figsize=(8.0, 4.5), layout="constrained")
-        axes = figure.subplots()
-        points = [(name, line["tokens"], line["f1"]) for name, line in lines.items() if line["f1"]["n"]]
-        for at, (name, tokens, f1) in enumerate(points):
-            x, y = tokens["mean"] or 0, 100 * (f1["mean"] or 0)
-            spread = [[x - (tokens["low"] or 0)], [(tokens["high"] or 0) - x]]
-            height = [[y - 100 * (f1["low"] or 0)], [100 * (f1["high"] or 0) - y]]
-            axes.errorbar(x, y, xerr=spread, yerr=height, fmt="o", capsize=2, color=f"C{at}")
-            place = (6, -11 if at % 2 else 5)
-            axes.annotate(name, (x, y), textcoords="offset points", xytext=place, fontsize=8)
-        axes.set(xlabel="tokens per question (prompt and completion)", ylabel="F1 in percent")
-        axes.set_xlim(left=0)
-        axes.set_title(label, fontsize=9, color="darkred")
-        axes.grid(visible=True, alpha=0.3)
-        written = StringIO()
-        figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
-    return re.sub(r"^.*?(?=<svg)", "", written.getvalue(), flags=re.DOTALL)

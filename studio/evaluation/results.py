@@ -70,7 +70,7 @@ class Result:
     """One run's outcome, and a line of `results.jsonl`.
 
     `cited` has the ids of each cited passage and its document, `shown` are gold ids. `seconds` is the run's
-    wall-clock time, None for simulated runs. `quoted`: a citation contains the answer. `checked`: what the evidence
+    wall-clock time; None without a model server. `quoted`: a citation contains the answer. `checked`: what the evidence
     checker gives. `judged`: a judge model's opinion.
 
     A failed run has the status "failed" and its error in `problem`; it counts as a wrong answer until the same command
@@ -90,7 +90,6 @@ class Result:
     seconds: float | None = None
     warnings: int = 0
     problem: str = ""
-    simulated: bool
     judged: bool | None = None
     scores: Mapping[str, float | None] = field(default_factory=dict)
 

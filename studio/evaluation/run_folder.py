@@ -11,7 +11,6 @@ from sleuth.tools.errors import StoreError, UsageError
 
 PLAN = "plan.json"
 REPORT = "report.json"
-NAME = "runs-name.txt"
 
 
 def settle_plan(folder: Path, plan: Mapping[str, Any]) -> None:
@@ -30,13 +29,6 @@ def settle_plan(folder: Path, plan: Mapping[str, Any]) -> None:
             f"{folder} holds another evaluation, which differs in: {', '.join(differing)}. "
             "Give --out another folder, or remove this one."
         )
-
-
-def name_of_runs(folder: Path) -> str:
-    """Return the beginning of the names of the evaluation's runs in a database that others use too. Blocks."""
-    if not (path := folder / NAME).exists():
-        write(path, f"eval-{uuid4().hex[:8]}.\n")
-    return path.read_text(encoding="utf-8").strip()
 
 
 def write(path: Path, text: str) -> None:

@@ -24,11 +24,10 @@ from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer, open_client, open_client_or_missing, open_services
 from sleuth.studio.evaluation.data import GoldQuestion, System
-from sleuth.studio.evaluation.gold import PASSAGES, KnownGold, OracleRetriever, shown_gold
+from sleuth.studio.evaluation.gold import KnownGold, Players, shown_gold
 from sleuth.studio.evaluation.models import BudgetSpent, EvaluationBudget, EvaluationModel
 from sleuth.studio.evaluation.results import Result, Results
 from sleuth.studio.evaluation.scoring import first_words, quoted
-from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import ModelUnavailable, SleuthError
 from sleuth.tools.settings import Settings
@@ -39,27 +38,24 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
-    """One question with one system; `evaluation` distinguishes its thread from those of others in the same store."""
+    """One question with one system."""
 
     system: System
     question: GoldQuestion
-    evaluation: str = ""
 
     @property
     def thread(self) -> str:
         """Always the same within an evaluation."""
-        name = f"{self.evaluation}{self.system.name}/{self.question.key}"
+        name = f"{self.system.name}/{self.question.key}"
         plain = re.sub(r"[^\w.-]+", "-", name)
         if plain.count("-") == name.count("-") + name.count("/") + name.count(" ") and len(plain) <= LONGEST_NAME:
             return plain
         return f"{plain[:80]}-{sha256(name.encode()).hexdigest()[:12]}"
 
 
-def make_jobs(systems: Sequence[System], questions: Sequence[GoldQuestion], evaluation: str = "") -> list[Job]:
+def make_jobs(systems: Sequence[System], questions: Sequence[GoldQuestion]) -> list[Job]:
     """Return the jobs question by question, so that an early end still compares the systems on the same questions."""
-    return [
-        Job(system=system, question=question, evaluation=evaluation) for question in questions for system in systems
-    ]
+    return [Job(system=system, question=question) for question in questions for system in systems]
 
 
 async def process(items: Iterable[Item], work: Callable[[Item], Awaitable[None]], at_once: int) -> str:
@@ -89,24 +85,24 @@ async def process(items: Iterable[Item], work: Callable[[Item], Awaitable[None]]
 
 @dataclass(frozen=True, kw_only=True)
 class JobRunner:
-    """Runs jobs in a store; an interrupted simulated run starts from scratch.
-
-    `model` is the client of the model server, or with a simulation a model without gold. `parts` are taken from the
-    gold, as `oracle_parts` returns them.
-    """
+    """Runs jobs in a store. `model` is the client of the model server, or the model of the players."""
 
     store: Store
     services: Services
     model: NamedModel
     gold: KnownGold
     budget: EvaluationBudget
-    simulation: Simulation | None = None
-    parts: Sequence[str] = ()
+    players: Players | None = None
 
     @property
-    def judge(self) -> EvaluationModel | None:
-        """The model of the server; None for a simulation."""
-        return None if self.simulation else EvaluationModel(model=self.model, allowance=self.budget)
+    def limited(self) -> EvaluationModel:
+        """The model, which keeps the budget."""
+        return EvaluationModel(model=self.model, allowance=self.budget)
+
+    @property
+    def is_played(self) -> bool:
+        """Return whether a model of the players replaces the model server."""
+        return bool(self.players and self.players.model)
 
     def names(self) -> dict[str, str]:
         """Return the names of the models by role; "default" is that of all roles without one of their own."""
@@ -120,10 +116,7 @@ class JobRunner:
             BudgetSpent: the evaluation's budget has no room for the next call.
             ModelUnavailable: no model server answers.
         """
-        is_simulated = self.simulation is not None
-        result = partial(
-            Result, thread=job.thread, system=job.system.name, question=job.question.key, simulated=is_simulated
-        )
+        result = partial(Result, thread=job.thread, system=job.system.name, question=job.question.key)
         services = await self._services(job.question)
         runs, archive = RunService(self.store, services), self.store.archive
         try:
@@ -145,7 +138,7 @@ class JobRunner:
             checked=await support_of_run(services.checker, state, archive) if services.checker else None,
             shown=await asyncio.to_thread(shown_gold, await self.gold.texts(job.question), sent),
             cost=answer.cost,
-            seconds=None if is_simulated else answer.seconds,
+            seconds=None if self.is_played else answer.seconds,
             warnings=len(answer.warnings),
         )
         return await asyncio.to_thread(ended.scored, job.question)
@@ -153,25 +146,16 @@ class JobRunner:
     async def _services(self, question: GoldQuestion) -> Services:
         """Return the services of one question's run.
 
-        A simulated model has the gold of this question only. Every run has its own triples: with a shared cache the
-        cost of a question would depend on earlier ones.
+        Every run has its own triples: with a shared cache the cost of a question would depend on earlier ones.
         """
-        model = self.judge
-        if not model or set(self.parts) - {PASSAGES}:
-            playing = SimulatedModel(await self.gold.gold(question), self.simulation or Simulation(rates={}))
-            real: Model = playing if self.simulation else self.model
-            model = EvaluationModel(model=real, allowance=self.budget, oracle=playing, roles=self.parts)
-        services = replace(self.services, model=model, triples=MemoryTriples())
-        if PASSAGES in self.parts:
-            passages = await self.gold.passages(question)
-            services = replace(services, retriever=OracleRetriever(retriever=services.retriever, gold=passages))
-        return services
+        services = replace(self.services, model=self.limited, triples=MemoryTriples())
+        return await self.players.services(question, services, self.gold) if self.players else services
 
     async def _prepare(self, runs: RunService, job: Job) -> None:
-        """Create the run; delete and restart an interrupted simulated one, whose model's cache is lost."""
+        """Create the run; restart an interrupted one whose model keeps what it was asked."""
         threads, system, question = self.store.threads, job.system, job.question
         if await threads.exists(job.thread):
-            if not self.simulation or (await threads.get(job.thread)).state == "done":
+            if not self.is_played or (await threads.get(job.thread)).state == "done":
                 return
             await threads.remove(job.thread)
         values = system.values
@@ -195,11 +179,10 @@ async def open_runner(
     collection: Collection,
     budget: EvaluationBudget,
     *,
-    simulation: Simulation | None,
-    parts: Sequence[str],
-    needs_model: bool = True,
+    players: Players | None,
+    needs_model: bool,
 ) -> AsyncIterator[JobRunner]:
-    """Open the store of the settings, and their model server unless the runs are simulated or need none.
+    """Open the store of the settings, and their model server unless the players have a model or the runs need none.
 
     The only knowledge graph is the one in the settings: with that of the collection's triples, which grow during runs,
     the cost of a question would depend on earlier ones.
@@ -208,17 +191,15 @@ async def open_runner(
         ModelError: the model server cannot be used.
     """
     async with AsyncExitStack() as opened:
-        model: NamedModel = SimulatedModel(Gold(id="", question="", answer=""), simulation or Simulation(rates={}))
-        if not simulation:
+        model = players.model if players else None
+        if model is None:
             open_model = open_client if needs_model else open_client_or_missing
             model = await opened.enter_async_context(open_model(settings))
         opening = open_services(settings, model, collection, triples=MemoryTriples())
         services = await opened.enter_async_context(opening)
         model = cast("NamedModel", services.model)  # in some roles the evidence checker
         store, gold = await opened.enter_async_context(open_store(settings)), KnownGold(collection)
-        yield JobRunner(
-            store=store, services=services, model=model, gold=gold, budget=budget, simulation=simulation, parts=parts
-        )
+        yield JobRunner(store=store, services=services, model=model, gold=gold, budget=budget, players=players)
 
 
 async def judge_all(

@@ -58,7 +58,7 @@ class ServerFiles:
             raise StoreError(f"{folder} cannot be made ({error.strerror}). Set SLEUTH_HOME elsewhere.") from None
 
     def read(self) -> ModelServerState | None:
-        """Return the stored state; None while stopped, or after a start by an earlier release."""
+        """Return the stored state; None while stopped, or if it cannot be read."""
         try:
             return TypeAdapter(ModelServerState).validate_json(self.state.read_bytes())
         except (FileNotFoundError, ValidationError):

@@ -205,8 +205,7 @@ class Uploads:
             rows = [dict(row._mapping) for row in found]
         for row in rows:
             files, row["failed"] = json.loads(row["files"]), json.loads(row["failed"])
-            # Older releases stored a list of names; they read this object as one.
-            row["outcomes"] = {name: files[name] for name in files if files[name]} if isinstance(files, dict) else {}
+            row["outcomes"] = {name: outcome for name, outcome in files.items() if outcome}
             row["files"] = tuple(files)
         return [Ingest(**row) for row in rows]
 

@@ -78,7 +78,6 @@ async def open_server_state(
         tenants = Tenants(settings, store, open_model, embedder, resources)
         server = await asyncio.to_thread(ServerState, tenants, telemetry)
         await server.ingestion.recover()
-        await server.log.remove_orphans()
         await stack.enter_async_context(_background_task(server.run_worker.watch()))
         stack.push_async_callback(server.close)
         await server.run_worker.recover()
@@ -216,7 +215,6 @@ class Access:
         await self.server.run_worker.require_idle(thread)
         await remove_runs(self.runs, thread)
         await self.server.run_worker.forget_messages(thread)
-        await self.server.log.remove_orphans()
 
     async def rewrite_follow_up(self, message: str, turns: Sequence[Turn], method: str) -> RewrittenQuestion:
         """Rewrite a message of a conversation into a self-contained question, charged to the owner's quota.

@@ -1,13 +1,12 @@
-"""Makes a SLEUTH_HOME that every later release must open, migrate and resume: `PYTHONPATH=tests python
-tests/golden/make.py FILE.zip`.
+"""Makes a SLEUTH_HOME that every later release must open, migrate and resume: `PYTHONPATH=tests/support python
+tests/golden/make.py tests/golden/home-VERSION.zip`.
 
 Documents in all indexes, and a PAR-RAG run of two steps, stopped when the model server failed after the first review.
-Made once per layout of what is stored; an old file is never made again. (v1.db, the oldest, holds the run alone.)
+Made once per layout of what is stored, and named for its release; the file of a release is never made again.
 """
 
 import asyncio
 import json
-import shutil
 import sqlite3
 import sys
 from pathlib import Path
@@ -100,12 +99,8 @@ def pack(home: Path, target: Path) -> None:
 
 def unpack(name: str, settings: Settings) -> Settings:
     """The home of a store in this folder."""
-    settings.home.mkdir()
-    if name.endswith(".zip"):
-        with ZipFile(FOLDER / name) as file:
-            file.extractall(settings.home)
-    else:
-        shutil.copyfile(FOLDER / name, settings.home / "runs.sqlite")
+    with ZipFile(FOLDER / name) as file:
+        file.extractall(settings.home)
     return settings
 
 

@@ -1,4 +1,4 @@
-"""Stores of older releases: a run left half-way is shown and resumed; documents are searched and changed."""
+"""Homes of releases: a run left half-way is shown and resumed; documents are searched and changed."""
 
 import sqlite3
 from pathlib import Path
@@ -19,11 +19,11 @@ from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.settings import Settings
 
 MODES: tuple[Mode, ...] = ("keyword", "dense", "hybrid", "graph")
-RELEASES = sorted(path.name for path in [*FOLDER.glob("v*.db"), *FOLDER.glob("home-*.zip")])
+RELEASES = sorted(path.name for path in FOLDER.glob("home-*.zip"))
 
 
 def test_golden_store_of_the_first_release_exists() -> None:
-    assert {"v1.db", "home-1.zip"} <= set(RELEASES)
+    assert "home-0.1.0.zip" in RELEASES
 
 
 @pytest.fixture(params=RELEASES)
@@ -36,7 +36,7 @@ async def test_old_run_resumes_where_it_stopped(home: Settings) -> None:
     async with open_store(home) as store:
         runs = RunService(store, Services(model=model, retriever=Shelf()))
         thread = await store.threads.get(THREAD)
-        assert (thread.question, thread.status, thread.problem) == (QUESTION, "failed", "The model server is down.")
+        assert (thread.question, thread.state, thread.problem) == (QUESTION, "failed", "The model server is down.")
         *_, answer = [event async for event in runs.run(THREAD)]
     model.done()
     assert isinstance(answer, Answer)
@@ -62,31 +62,25 @@ def test_stored_state_is_plain_json(home: Settings) -> None:
     assert b"sleuth." not in bodies
 
 
-@pytest.fixture(params=[name for name in RELEASES if name.endswith(".zip")])
-def whole(request: pytest.FixtureRequest, settings: Settings) -> Settings:
-    """A home with documents."""
-    return unpack(request.param, settings)
-
-
 async def found(library: Collection, text: str) -> dict[Mode, list[str]]:
     """The first document for a text, in every mode."""
     hits = {mode: await library.search(Query(text=text, k=1, mode=mode)) for mode in MODES}
     return {mode: [hit.passage.document_id for hit in each] for mode, each in hits.items()}
 
 
-async def test_golden_documents_are_found_without_embedding(whole: Settings) -> None:
+async def test_golden_documents_are_found_without_embedding(home: Settings) -> None:
     embedder = HashingEmbedder()
-    async with await Collection.open(whole, embedder=embedder) as library:
+    async with await Collection.open(home, embedder=embedder) as library:
         for name, text in TEXTS.items():
             assert await found(library, f"{name.title()}. {text}") == {mode: [name] for mode in MODES}
     assert embedder.embedded == []
 
 
-async def test_golden_documents_are_changed_and_deleted(whole: Settings, tmp_path: Path) -> None:
+async def test_golden_documents_are_changed_and_deleted(home: Settings, tmp_path: Path) -> None:
     new = "The dredger Old Thessaly was broken up at Pendrannock."
-    report = await ingest([corpus(tmp_path, {**TEXTS, "ferry": new})], settings=whole, embedder=HashingEmbedder())
+    report = await ingest([corpus(tmp_path, {**TEXTS, "ferry": new})], settings=home, embedder=HashingEmbedder())
     assert (report.added, report.updated + report.unchanged, report.failed, report.passages) == (0, 2, 0, 1)
-    async with await Collection.open(whole, embedder=HashingEmbedder()) as library:
+    async with await Collection.open(home, embedder=HashingEmbedder()) as library:
         assert await found(library, f"Ferry. {new}") == {mode: ["ferry"] for mode in MODES}
         await library.delete(["ferry"])
         assert [document.id for document in await library.documents()] == ["yard"]

@@ -116,10 +116,6 @@ class Collection:
                 f"SLEUTH_HOME ({settings.home}) cannot be created: {error}. Set it to another folder."
             ) from error
         require_restored(settings.home)
-        if settings.latest_only:
-            _log.warning("SLEUTH_LATEST_ONLY has no effect: filter the documents with --where.")
-        if not settings.example_questions:
-            _log.warning("SLEUTH_EXAMPLE_QUESTIONS has no effect: the server no longer writes example questions.")
         url = catalogue_url(settings.home, settings.database_url)
         if settings.database_url is None:
             warn_of_loss(settings.home / "catalogue.db", settings.home.glob("keywords/*"))
@@ -246,9 +242,6 @@ class Collection:
                 without an embedder. Hybrid search then uses the keyword index only, and logs that once.
         """
         checked = query.checked()
-        if checked.mode == "graph-ppr":
-            _log.warning("Search mode graph-ppr is now graph, and its name will be removed: use graph.")
-            checked = replace(checked, mode="graph")
         await self.require_documents()
         wanted = replace(checked, k=max(checked.k, CANDIDATES)) if self.reranker else checked
         async with self.search_slots:
@@ -263,10 +256,7 @@ class Collection:
                 f"Collection {self._settings.collection!r} has no documents yet: `sleuth ingest PATH` adds some."
             )
         if where.strip() and not self._filtered(where):
-            raise UsageError(
-                f"No document matches the filter {where!r}. `sleuth docs list` shows the documents, `sleuth ingest` "
-                "adds metadata to those that an older release ingested."
-            )
+            raise UsageError(f"No document matches the filter {where!r}. `sleuth docs list` shows the documents.")
 
     async def catch_up(self, *, on_indexed: OnIndexed = _ignore) -> None:
         """Update the indexes from the catalogue; call `on_indexed` with the number of passages written."""

@@ -265,6 +265,4 @@ def open_vectors(settings: Settings, embedder: Embedder) -> VectorIndex:
         return ChromaIndex(settings.chroma_url or settings.home / "chroma", **own)
     from sleuth.tools.search.vectors.pgvector_index import PgVectorIndex
 
-    if settings.vectors == "pgvector-bits":
-        _log.warning("SLEUTH_VECTORS=pgvector-bits is now pgvector, and its name will be removed: use pgvector.")
     return PgVectorIndex(settings.database_url, **own)

@@ -64,7 +64,7 @@ class KeywordIndex(Index):
         with self._storing("opened"):
             is_new = self._number("layout") != LAYOUT
             if is_new and self._place.exists():
-                shutil.rmtree(self._place)  # of a former release: the index is rebuilt from the catalogue
+                shutil.rmtree(self._place)  # the index is rebuilt from the catalogue
             self._place.mkdir(parents=True, exist_ok=True)
             index = tantivy.Index(self._schema, path=str(self._place))
         if is_new:

@@ -12,12 +12,10 @@ from sleuth.tools.types import Hit, Passage
 MAX_QUERY_CHARS = 4_000
 """Characters of a query that are searched: graph search looks up every phrase of them."""
 
-Mode = Literal["keyword", "dense", "hybrid", "graph", "graph-ppr", "knowledge-graph"]
-"""graph-ppr: former name of a mode; like graph. knowledge-graph: dense search merged with Personalized PageRank over a
-graph of all triples.
-"""
-MODES: tuple[Mode, ...] = tuple(mode for mode in get_args(Mode) if mode != "graph-ppr")
-GRAPH_MODES: tuple[Mode, ...] = ("graph", "graph-ppr", "knowledge-graph")
+Mode = Literal["keyword", "dense", "hybrid", "graph", "knowledge-graph"]
+"""knowledge-graph: dense search merged with Personalized PageRank over a graph of all triples."""
+MODES: tuple[Mode, ...] = get_args(Mode)
+GRAPH_MODES: tuple[Mode, ...] = ("graph", "knowledge-graph")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

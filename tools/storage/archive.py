@@ -3,7 +3,7 @@
 The state of a run names them by hash, so its history stays readable after the documents have changed.
 
 Each prune starts a new epoch and deletes only texts that were last stored in an earlier one. Runs that store texts
-during the prune, also on other machines, lose nothing. In the database an epoch is called `era`.
+during the prune, also on other machines, lose nothing.
 """
 
 import zlib
@@ -22,9 +22,7 @@ from sqlalchemy import (
     delete,
     func,
     insert,
-    inspect,
     select,
-    text,
 )
 from sqlalchemy.engine import Engine
 
@@ -38,13 +36,12 @@ texts = Table(
     metadata,
     Column("hash", String(64), primary_key=True),
     Column("body", LargeBinary, nullable=False),
-    Column("era", Integer, nullable=False, server_default="0"),
+    Column("epoch", Integer, nullable=False),
 )
-eras = Table("sleuth_texts_era", metadata, Column("era", Integer, nullable=False))
+epochs = Table("sleuth_prune_epoch", metadata, Column("epoch", Integer, nullable=False))
 """One row with the present prune epoch; empty before the first prune."""
 
-_NOW = select(func.coalesce(func.max(eras.c.era), 0)).scalar_subquery()
-_WITH_ERAS = "ALTER TABLE sleuth_texts ADD COLUMN era INTEGER NOT NULL DEFAULT 0"
+_NOW = select(func.coalesce(func.max(epochs.c.epoch), 0)).scalar_subquery()
 
 
 def _texts(hashes: Iterable[str], kept: Mapping[str, str]) -> list[str]:
@@ -80,8 +77,6 @@ class SqlArchive:
         self.engine = engine
         with engine.execution_options(sleuth_write=True).begin() as connection:
             metadata.create_all(connection)
-            if all(column["name"] != "era" for column in inspect(connection).get_columns(texts.name)):
-                connection.execute(text(_WITH_ERAS))  # an older release created the table without it
 
     @in_thread
     def keep(self, new: Iterable[str]) -> list[str]:
@@ -92,10 +87,10 @@ class SqlArchive:
             {"name": name, "packed": zlib.compress(text.encode("utf-8", "surrogatepass"))}
             for name, text in sorted(dict(named).items())  # in one order, so that two writers never deadlock
         ]
-        insertion = dialect.insert(texts).values(hash=bindparam("name"), body=bindparam("packed"), era=_NOW)
-        later = {"era": insertion.excluded.era}
+        insertion = dialect.insert(texts).values(hash=bindparam("name"), body=bindparam("packed"), epoch=_NOW)
+        later = {"epoch": insertion.excluded.epoch}
         upsert = insertion.on_conflict_do_update(
-            index_elements=["hash"], set_=later, where=texts.c.era < insertion.excluded.era
+            index_elements=["hash"], set_=later, where=texts.c.epoch < insertion.excluded.epoch
         )
         if rows:
             with self.engine.begin() as connection:
@@ -119,19 +114,19 @@ class SqlArchive:
         """Start the next prune epoch and return its number: texts stored from here on, also again, belong to it."""
         with self.engine.execution_options(sleuth_write=True).begin() as connection:
             epoch = int(connection.scalar(select(_NOW)) or 0) + 1
-            connection.execute(delete(eras))
-            connection.execute(insert(eras).values(era=epoch))
+            connection.execute(delete(epochs))
+            connection.execute(insert(epochs).values(epoch=epoch))
         return epoch
 
     @in_thread
     def delete_all_but(self, kept: set[str], *, before: int) -> int:
         """Delete the texts of earlier epochs than `before` whose hashes are not in `kept`; return their number."""
         with self.engine.connect() as connection:
-            rows = connection.execute(select(texts.c.hash).where(texts.c.era < before))
+            rows = connection.execute(select(texts.c.hash).where(texts.c.epoch < before))
             others = sorted(name for (name,) in rows if name not in kept)
         deleted = 0
         for part in batches(others):
-            unused = select(texts.c.hash).where(texts.c.hash.in_(part), texts.c.era < before)  # not stored again since
+            unused = select(texts.c.hash).where(texts.c.hash.in_(part), texts.c.epoch < before)  # not again since
             with self.engine.execution_options(sleuth_write=True).begin() as connection:
                 gone = [name for (name,) in connection.execute(unused.order_by(texts.c.hash).with_for_update())]
                 connection.execute(delete(texts).where(texts.c.hash.in_(gone)))

@@ -36,7 +36,7 @@ ChangeKind = Literal["add", "delete"]
 Difference = Literal["added", "updated", "unchanged"]
 
 METADATA = ("author", "date", "language", "tags", "meta")
-"""Columns of a document that are not compared with its former version, and null until they are read."""
+"""Columns of a document that are not compared with its former version."""
 LISTED = ("id", "title", "source", "media_type", "added_at", *METADATA)
 """Columns of a document in a listing."""
 
@@ -88,19 +88,18 @@ class Listed:
     media_type: str
     added_at: str
     passages: int
-    author: str | None = None
-    date: str | None = None
-    language: str | None = None
-    tags: tuple[str, ...] | None = None
-    meta: Mapping[str, str] | None = None
+    author: str = ""
+    date: str = ""
+    language: str = ""
+    tags: tuple[str, ...] = ()
+    meta: Mapping[str, str] = field(default_factory=dict)
 
 
 def _with_given(entry: Entry, row: Row[Any] | None) -> Entry:
     """Return an entry whose document has the given fields too, those of its former version included."""
-    given = {**((row.given_meta if row else None) or {}), **entry.given}
+    given = {**(row.given_meta if row else {}), **entry.given}
     given = {name: text for name, text in given.items() if text}
-    meta = {**(entry.document.meta or {}), **given} if given else entry.document.meta
-    return replace(entry, given=given, document=replace(entry.document, meta=meta))
+    return replace(entry, given=given, document=replace(entry.document, meta={**entry.document.meta, **given}))
 
 
 def _differences(batch: Mapping[str, Entry], known: Mapping[str, Row[Any]]) -> dict[str, Difference]:
@@ -378,7 +377,7 @@ class Catalogue:
         for entry in found:
             document, row = entry.document, known[entry.document.id]
             cells = {name: getattr(document, name) for name in METADATA} | {"given_meta": entry.given}
-            if cells["language"] is not None and any(row._mapping[name] != cells[name] for name in cells):
+            if any(row._mapping[name] != cells[name] for name in cells):
                 own = (*rows_of(documents, self.place), documents.c.id == document.id)
                 connection.execute(update(documents).where(*own).values(cells))
                 change = {"kind": "add", "document_id": document.id, "passage_ids": "[]", "at": now()}

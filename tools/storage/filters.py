@@ -49,7 +49,7 @@ class Term:
     def _holds(self, row: Mapping[str, Any]) -> bool:
         if self.field == "tag":
             return any(self._is_like(tag.lower()) for tag in row["tags"] or ())
-        cells = row if self.field in _FIELDS else row["meta"] or {}
+        cells = row if self.field in _FIELDS else row["meta"]
         cell = str(cells.get(_COLUMNS.get(self.field, self.field)) or "").lower()
         match self.field:
             case "date" | "added":

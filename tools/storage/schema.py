@@ -1,4 +1,4 @@
-"""Tables of the catalogue, the same for SQLite and Postgres, and migrations of older ones."""
+"""Tables of the catalogue, the same for SQLite and Postgres, and their migrations."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -29,27 +29,10 @@ from sleuth.tools.errors import StoreTooNew
 
 T = TypeVar("T")
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 1
 
-# Statements of the migration from version n to n + 1, by n.
-MIGRATIONS: dict[int, tuple[str, ...]] = {
-    1: (
-        "ALTER TABLE sleuth_passages ADD COLUMN location TEXT NOT NULL DEFAULT ''",
-        # The next ingest reads PDF files again, for the pages of their passages; nothing is embedded again.
-        "UPDATE sleuth_documents SET content_hash = '' WHERE media_type = 'application/pdf'",
-    ),
-    # The next ingest fills these columns.
-    2: tuple(f"ALTER TABLE sleuth_documents ADD COLUMN {name} TEXT" for name in ("author", "date", "language", "tags")),
-    3: (
-        "ALTER TABLE sleuth_collections ADD COLUMN vectors_version INTEGER",
-        "ALTER TABLE sleuth_passages ADD COLUMN places TEXT NOT NULL DEFAULT ''",
-        # The next ingest reads files with passages of several places again; nothing is embedded again.
-        "UPDATE sleuth_documents SET content_hash = '' WHERE EXISTS (SELECT 1 FROM sleuth_passages p WHERE "
-        "p.owner = sleuth_documents.owner AND p.collection = sleuth_documents.collection AND "
-        "p.document_id = sleuth_documents.id AND p.location LIKE '%–%')",
-    ),
-    4: tuple(f"ALTER TABLE sleuth_documents ADD COLUMN {name} TEXT" for name in ("meta", "given_meta")),
-}
+MIGRATIONS: dict[int, tuple[str, ...]] = {}
+"""Statements of the migration from version n to n + 1, by n."""
 
 
 class TagsType(TypeDecorator[tuple[str, ...]]):
@@ -57,13 +40,13 @@ class TagsType(TypeDecorator[tuple[str, ...]]):
 
     impl, cache_ok = Text, True
 
-    def process_bind_param(self, value: Sequence[str] | None, dialect: object) -> str | None:
+    def process_bind_param(self, value: Sequence[str] | None, dialect: object) -> str:
         """Return the cell of tags."""
-        return None if value is None else "\n".join(value)
+        return "\n".join(value or ())
 
-    def process_result_value(self, value: str | None, dialect: object) -> tuple[str, ...] | None:
+    def process_result_value(self, value: str | None, dialect: object) -> tuple[str, ...]:
         """Return the tags in a cell."""
-        return None if value is None else tuple(filter(None, value.split("\n")))
+        return tuple(filter(None, (value or "").split("\n")))
 
 
 class MetaType(TypeDecorator[Mapping[str, str]]):
@@ -71,13 +54,13 @@ class MetaType(TypeDecorator[Mapping[str, str]]):
 
     impl, cache_ok = Text, True
 
-    def process_bind_param(self, value: Mapping[str, str] | None, dialect: object) -> str | None:
+    def process_bind_param(self, value: Mapping[str, str] | None, dialect: object) -> str:
         """Return the cell of fields."""
-        return None if value is None else json.dumps(dict(value), ensure_ascii=False)
+        return json.dumps(dict(value or {}), ensure_ascii=False)
 
-    def process_result_value(self, value: str | None, dialect: object) -> Mapping[str, str] | None:
+    def process_result_value(self, value: str | None, dialect: object) -> Mapping[str, str]:
         """Return the fields in a cell."""
-        return None if value is None else json.loads(value)
+        return json.loads(value or "{}")  # type: ignore[no-any-return]
 
 
 def _keys(*names: str) -> list[Column[str]]:
@@ -105,8 +88,6 @@ collections = Table(
     metadata,
     *_keys("owner", "name"),
     Column("embedder", String, nullable=False),
-    Column("dimension", Integer),  # of earlier releases, as the next one
-    Column("vectors_version", Integer),
 )
 
 documents = Table(
@@ -119,13 +100,13 @@ documents = Table(
     Column("media_type", String, nullable=False),
     Column("content_hash", String, nullable=False),
     Column("added_at", String, nullable=False),
-    # Null: not read yet, in documents of release 0.1.
-    Column("author", Text),
-    Column("date", Text),
-    Column("language", Text),
-    Column("tags", TagsType),
-    Column("meta", MetaType),
-    Column("given_meta", MetaType),  # those of `meta` that were given at an ingest; a later ingest keeps them
+    Column("author", Text, nullable=False),
+    Column("date", Text, nullable=False),
+    Column("language", Text, nullable=False),
+    Column("tags", TagsType, nullable=False),
+    Column("meta", MetaType, nullable=False),
+    # Those of `meta` that were given at an ingest; a later ingest keeps them.
+    Column("given_meta", MetaType, nullable=False),
     Index("sleuth_documents_source", "owner", "collection", "source"),
     Index("sleuth_documents_content", "owner", "collection", "content_hash"),
 )
@@ -141,8 +122,8 @@ passages = Table(
     Column("start", Integer, nullable=False),
     Column("end", Integer, nullable=False),
     Column("content_hash", String, nullable=False),
-    Column("location", Text, nullable=False, server_default=""),
-    Column("places", Text, nullable=False, server_default=""),
+    Column("location", Text, nullable=False),
+    Column("places", Text, nullable=False),
     _of_document(),
     Index("sleuth_passages_document", "owner", "collection", "document_id"),
 )

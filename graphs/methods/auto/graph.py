@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from sleuth.agents.formatting import Source
 from sleuth.agents.model_calls.caller import ModelCaller, is_demo
-from sleuth.agents.roles import inputs, judging, planning
+from sleuth.agents.roles import inputs, judging
 from sleuth.graphs.core.answer import Citation, Note, Subrun, Verdict, make_verdict, refusal_text
 from sleuth.graphs.core.context import CheckedSettings, Context, parse_json
 from sleuth.graphs.core.method import Method, MethodName, summarize_update
@@ -27,8 +27,7 @@ from sleuth.graphs.core.node import Call, new_graph, node
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
 from sleuth.graphs.evidence.check import GOOD_SUPPORT, least_support, open_questions
-from sleuth.graphs.evidence.outcomes import as_steps, yes_probability
-from sleuth.graphs.methods.par_rag.steps import Plan, Step, number_steps
+from sleuth.graphs.evidence.outcomes import yes_probability
 from sleuth.tools.search import DocumentLister
 from sleuth.tools.search.retriever import list_all
 from sleuth.tools.text.normalization import comparison_key
@@ -42,23 +41,19 @@ READER = "reader"
 
 
 def _order(text: str) -> str:
-    turns = [[name.strip() for name in turn.split("/")] for turn in text.split(",")]
-    names = [name for turn in turns for name in turn]
+    names = [name.strip() for name in text.split(",")]
     for name in names:
         if name not in METHODS:
             raise ValueError(f"{name!r} is none of {', '.join(METHODS)}")
-    if len(names) > len(set(names)) or any(len(turn) > 2 for turn in turns):
-        raise ValueError("each method may be named once, and two at most may be an alternative")
-    return ",".join("/".join(turn) for turn in turns)
+    if len(names) > len(set(names)):
+        raise ValueError("each method may be named once")
+    return ",".join(names)
 
 
 class Settings(CheckedSettings):
     """Settings of `--set`."""
 
-    order: Annotated[str, AfterValidator(_order)] = Field(
-        default="plain-rag,agent",
-        description="methods in turn; a/b: b where the parts of the question need nothing of each other, else a",
-    )
+    order: Annotated[str, AfterValidator(_order)] = Field(default="plain-rag,agent", description="methods in turn")
     fast: bool = Field(default=False, description="first accept what the reader supports well, without a model call")
     min_citations: int = Field(default=1, ge=0, le=20, description="citations that an answer needs to be accepted")
     min_confidence: float = Field(
@@ -82,9 +77,7 @@ class State(RunState):
     """State of `auto`. Sub-runs are keyed by their number as text; calls include theirs, as `method/node`."""
 
     order: list[str] = field(default_factory=list)
-    """The methods in turn; of two separated by a slash the question decides."""
-    parts: Annotated[dict[str, Step], Keyed] = field(default_factory=dict)
-    """The question's parts, if the choice between two methods depends on them."""
+    """The methods in turn."""
     hops: Annotated[dict[str, Subrun], Keyed] = field(default_factory=dict)
     """The sub-runs so far, with their results."""
     ask_all: int | None = None
@@ -93,25 +86,17 @@ class State(RunState):
 
 @node
 async def plan(state: State, call: Call[Settings]) -> Update:
-    """Choose the next method; of two, by a plan that shows if the question's parts depend on each other."""
-    settings = call.settings
-    order = state.order or [*_reader_first(call), *settings.order.split(",")]
+    """Choose the next method of the order."""
+    order = state.order or [*_reader_first(call), *call.settings.order.split(",")]
     ask_all = await _documents_in_question(state, call) if state.ask_all is None else state.ask_all
-    choices = order[len(state.hops)].split("/")
-    # One call to choose, if there is a choice, and at least one of the sub-run.
-    if choices != [READER] and not call.affords(len(choices)):
-        return {"order": order, "ask_all": ask_all, "halted": True}
-    why = ["first in the order"]
+    method, update = order[len(state.hops)], {"order": order, "ask_all": ask_all}
+    if method != READER and not call.affords():  # at least one call of the sub-run
+        return {**update, "halted": True}
+    why = "first in the order"
     if state.hops:
         _, before = _latest(state)
-        why = [f"{before['method']} was not accepted: {before['doubt']}"]
-    parts: dict[str, Step] = {}
-    if len(choices) > 1:
-        parts = await _parts(state, call.model)
-        why.append(f"its parts {'need nothing of' if has_independent_parts(parts) else 'build on'} each other")
-    method = choices[-1] if has_independent_parts(parts) else choices[0]
-    update: Update = {"order": order, "ask_all": ask_all, "parts": parts}
-    return {**update, "hops": {str(len(state.hops) + 1): new_subrun(method, "; ".join(why))}}
+        why = f"{before['method']} was not accepted: {before['doubt']}"
+    return {**update, "hops": {str(len(state.hops) + 1): new_subrun(method, why)}}
 
 
 @node
@@ -239,20 +224,6 @@ def _reader_first(call: Call[Settings]) -> list[str]:
     return [READER] if wanted and READER not in call.settings.order else []
 
 
-async def _parts(state: State, model: ModelCaller) -> dict[str, Step]:
-    known = as_steps(inherited_notes(state.notes, state.hops.values()).values())
-    given = inputs.StepsInput(question=state.question, known=known)
-    single = planning.Plan(steps=[planning.PlanStep.model_construct(question=state.question)])
-    loss = "The parts of the question are taken to build on each other."
-    return number_steps((await model.ask_or(planning.PLAN, given, single, loss)).steps)
-
-
-def has_independent_parts(parts: Plan) -> bool:
-    """Return whether a question has several parts to look up, none of which needs the answer of another step."""
-    looked_up = [step for step in parts.values() if step["action"] == "Retrieve"]
-    return len(looked_up) > 1 and not any(step["needs"] for step in looked_up)
-
-
 async def _judge(subrun: Subrun, state: State, call: Call[Settings]) -> tuple[float | None, str]:
     """Return the probability that the answer holds, if it is known, and why it is rejected, if it is."""
     least, support, confidence = call.settings.min_confidence, subrun.get("support"), subrun["confidence"]
@@ -327,7 +298,7 @@ def best_verdict(subruns: Sequence[Subrun], missing: Sequence[str], *, cut_short
     last = (accepted or subruns)[-1]
     if last["status"] == "answered" and last["doubt"] and not cut_short:
         return make_verdict("unknown", refusal_text("unknown", missing), [])
-    status = "out_of_budget" if cut_short or last["status"] == "new" else last["status"]
+    status = "out_of_budget" if cut_short or last["status"] == "queued" else last["status"]
     if status == "out_of_budget":
         best = next((subrun for subrun in reversed(subruns) if subrun["status"] == "answered"), last)
         return Verdict(status=status, text=best["text"], citations=best["citations"])
@@ -338,9 +309,8 @@ def best_verdict(subruns: Sequence[Subrun], missing: Sequence[str], *, cut_short
 
 def summarize(update: Mapping[str, Any]) -> list[str]:
     """Return lines that describe the update of a node."""
-    parts = [f"part {key}: {part['question']}" for key, part in (update.get("parts") or {}).items()]
     subruns = [_summarize_subrun(subrun) for subrun in (update.get("hops") or {}).values()]
-    return [*parts, *subruns, *summarize_update(update)]
+    return [*subruns, *summarize_update(update)]
 
 
 def _summarize_subrun(subrun: Subrun) -> str:

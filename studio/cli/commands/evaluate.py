@@ -22,10 +22,8 @@ from sleuth.studio.evaluation import Evaluation
 from sleuth.studio.evaluation.data import systems
 from sleuth.studio.evaluation.evaluate import evaluate
 from sleuth.studio.evaluation.feedback import WITH_GOLD, WITHOUT_GOLD, export_feedback
-from sleuth.studio.evaluation.gold import oracle_parts
 from sleuth.studio.evaluation.question_maker import Kind, WrittenQuestions, make_questions, plan_questions
-from sleuth.studio.evaluation.report import Rows, compare, difference_table, label, methods_table, retrieval_table
-from sleuth.studio.simulation import Simulation
+from sleuth.studio.evaluation.report import Rows, compare, difference_table, methods_table, retrieval_table
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search import find_mode
 from sleuth.tools.settings import Profile, Settings
@@ -70,7 +68,7 @@ async def make(
             async for _ in make_questions(sleuth.collection, model, file, counts, budget=budget, **limits):
                 show("questions", len(file.rows), number)
     made = {kind: file.count(kind) for kind in counts}
-    shown = {"file": str(out), "made": made, "wanted": counts, "dropped": file.reasons(), "fewer": file.shortfalls}
+    shown = {"file": str(out), "made": made, "wanted": counts, "dropped": file.dropped, "fewer": file.shortfalls}
     emit(shown, as_json, Text("\n".join(_made_in_words(file, counts))))
     if not file.rows:
         raise typer.Exit(1)
@@ -100,8 +98,8 @@ def _made_in_words(file: WrittenQuestions, counts: Mapping[Kind, int]) -> list[s
     made = ", ".join(f"{file.count(kind)} of {wanted} {kind}" for kind, wanted in counts.items())
     lines = [f"{counted(len(file.rows), 'question')} in {file.path}: {made}."]
     if file.dropped:
-        lines.append(f"Dropped {counted(len(file.dropped), 'candidate')} (listed in {file.dropped_path}):")
-        lines += [f"  {count} × {reason}" for reason, count in file.reasons().most_common()]
+        lines.append(f"Dropped {counted(file.dropped.total(), 'candidate')}:")
+        lines += [f"  {count} × {reason}" for reason, count in file.dropped.most_common()]
     if file.shortfalls:
         lines.append("There are fewer than requested. A larger model, more documents or a rerun may give more:")
         lines += [f"  {kind}: {reason}" for kind, reason in file.shortfalls.items()]
@@ -112,6 +110,7 @@ def _made_in_words(file: WrittenQuestions, counts: Mapping[Kind, int]) -> list[s
 
 @run_async
 async def evaluate_command(
+    context: typer.Context,
     questions: Annotated[list[Path] | None, typer.Argument(help="JSON Lines files of questions.")] = None,
     *,
     methods: Annotated[str, typer.Option(help=f"Methods to evaluate, or `all`: {','.join(METHODS)}.")] = "",
@@ -130,28 +129,14 @@ async def evaluate_command(
         list[str] | None,
         typer.Option("--set", metavar="[METHOD.]KEY=VALUE", help="A setting of the methods; may be repeated."),
     ] = None,
-    simulate: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ROLE=RATE,...|FILE.toml",
-            help="Simulate the roles from gold answers, with these error rates; no model.",
-        ),
-    ] = None,
-    gold: Annotated[
-        str, typer.Option(help="Replace the given roles (or `passages`) with gold answers (oracle ablation).")
-    ] = "",
     judge: Annotated[
         bool, typer.Option("--judge", help="Also score answers with a model (role `judge` in SLEUTH_MODELS).")
     ] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Number of questions to sample per file.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the sample, the simulation and the statistics.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the sample and the statistics.")] = 0,
     max_calls: options.Calls = None,
     max_tokens: options.Tokens = None,
     max_seconds: options.Seconds = None,
-    ray: Annotated[
-        str | None,
-        typer.Option("--ray", metavar="ADDRESS", help="Run the methods on a private Ray cluster (SLEUTH_RAY)."),
-    ] = None,
     compare_: Annotated[
         tuple[Path, Path] | None, typer.Option("--compare", metavar="A B", help="Compare two output folders.")
     ] = None,
@@ -167,7 +152,7 @@ async def evaluate_command(
         about = f"b = {found['b']}, a = {found['a']}; the two differ in: {differing}"
         emit(found, as_json, Group(about, *found["labels"], _listing(difference_table(found["differences"]))))
         return
-    settings = options.settings_with(ray=ray)
+    settings = Settings()
     profiles: tuple[Profile, ...] = ("default", "paper") if profile == "both" else (profile or settings.profile,)
     chosen = list(METHODS) if methods.strip() == "all" else _names(methods)
     wanted = Evaluation(
@@ -183,8 +168,7 @@ async def evaluate_command(
                 values=options.parse_pairs(set_),
             )
         ),
-        simulation=None if simulate is None else Simulation.parse(simulate, seed=seed),
-        gold=oracle_parts(_names(gold)),
+        players=context.obj,
         judge=judge,
         budget=Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds),
         limit=limit,
@@ -212,12 +196,8 @@ def _check_complete(wanted: Evaluation, out: Path | None) -> None:
         )
     if out is None:
         raise UsageError("No output folder was given. Add --out FOLDER.")
-    if wanted.simulation and wanted.judge:
-        raise UsageError("A simulation has no judge. Remove --judge or --simulate.")
-    if wanted.simulation and wanted.gold:
-        raise UsageError("--simulate already answers every role from the gold. Remove --gold or --simulate.")
-    if wanted.simulation and not wanted.systems:
-        raise UsageError("--simulate needs methods. Add --methods.")
+    if wanted.players and wanted.players.model and wanted.judge:
+        raise UsageError("There is no judge without a model server. Remove --judge.")
 
 
 @contextmanager
@@ -235,7 +215,7 @@ def _progress() -> Iterator[Callable[[str, int, int], None]]:
 
 
 def _in_words(report: dict[str, Any], out: Path) -> Group:
-    parts: list[RenderableType] = [label(report)] if label(report) else []
+    parts: list[RenderableType] = [report["notice"]] if report["notice"] else []
     parts += [f"! {warning}" for warning in report["warnings"]]
     if "methods" in report:
         parts += [_listing(methods_table(report["methods"], TERMINAL_METRICS)), TERMINAL_MEANINGS]

@@ -1,6 +1,5 @@
 """`sleuth runs`: list, show, history, fork, export, delete, prune."""
 
-import asyncio
 import json
 import shlex
 from collections import Counter
@@ -181,13 +180,9 @@ async def delete_(
     as_json: JsonOption = False,
 ) -> None:
     """Delete runs with their checkpoints, sub-runs and events. Texts that no other run uses are deleted too."""
-    from sleuth.studio.server.runs.event_log import EventLog
-
     async with _open_runs("shared", "sleuth runs delete") as runs:
         ids = [await runs.store.threads.complete(thread) for thread in threads]
         deleted = await remove_runs(runs, *ids)
-        log = await asyncio.to_thread(EventLog, runs.store.engine)
-        await log.remove_orphans()
     subruns = sum(1 for thread in deleted if thread.subrun)
     with_subruns = f" with {counted(subruns, 'sub-run')}" if subruns else ""
     text = f"Deleted {counted(len(deleted) - subruns, 'run')}{with_subruns}."
@@ -220,12 +215,8 @@ async def prune(
         would = {"threads": [thread.id for thread in planned.threads], "checkpoints": planned.checkpoints}
         emit({**asdict(PruneReport()), "would_remove": would}, as_json, _in_words(planned, older_than, keep_last))
         return
-    from sleuth.studio.server.runs.event_log import EventLog
-
     async with _open_runs("exclusive", "sleuth runs prune") as runs:
         gone = await prune_runs(runs, older_than=seconds, keep_last=keep_last)
-        log = await asyncio.to_thread(EventLog, runs.store.engine)
-        await log.remove_orphans()  # a server does this only at its start
     human = f"Removed {counted(gone.threads, 'run')}, {counted(gone.checkpoints, 'checkpoint')}"
     human += f" and {counted(gone.texts, 'text')}."
     emit(gone, as_json, human)

@@ -120,7 +120,7 @@ async def show(thread: ThreadDep, access: AccessDep) -> forms.RunView:
     state, seconds = snapshot.values, seconds_at(snapshot)
     if thread.method == CHAT.name:
         state = {**state, "messages": await access.messages(thread, snapshot)}
-    if thread.state == "running" and seconds is not None:  # up to this moment, without the pause before a resume
+    if thread.state == "running":  # up to this moment, without the pause before a resume
         began = max(filter(None, (snapshot.created_at, thread.updated_at)), key=datetime.fromisoformat)
         seconds += max(0.0, (datetime.now(UTC) - datetime.fromisoformat(began)).total_seconds())
     return forms.RunView(
@@ -169,7 +169,7 @@ async def events(
 async def stop(thread: ThreadDep, server: ServerStateDep) -> forms.Begun:
     """Stop a run; `resume` continues from its last step."""
     await server.run_worker.stop(thread.id)
-    return forms.Begun(thread=thread.id, state="stopped", status="interrupted")
+    return forms.Begun(thread=thread.id, state="stopped")
 
 
 @router.post("/{thread}/resume", status_code=202)

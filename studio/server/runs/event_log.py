@@ -13,31 +13,20 @@ from functools import partial
 from typing import Any
 
 from pydantic_core import to_json
-from sqlalchemy import Column, Integer, MetaData, String, Table, Text, delete, func, insert, select
+from sqlalchemy import func, insert, select
 from sqlalchemy.engine import Engine
 
 from sleuth.graphs.core.events import Delta, Reset, Step
-from sleuth.graphs.persistence.tables import LONGEST_NAME, threads
+from sleuth.graphs.persistence.tables import events
 from sleuth.graphs.persistence.thread_locks import check_token
 from sleuth.studio.server.retry import retry_until_stored
-from sleuth.tools.storage.database import in_thread, make_tables, transaction
+from sleuth.tools.storage.database import in_thread, transaction
 
 _MAX_WAIT = 30.0
 """Seconds that a run waits for an unavailable store before it fails."""
 
 ENDS = ("answer", "error", "stopped")
 """The events that end a run."""
-
-metadata = MetaData()
-events = Table(
-    "sleuth_serve_events",
-    metadata,
-    Column("thread", String(LONGEST_NAME), primary_key=True),
-    Column("id", Integer, primary_key=True),
-    Column("name", String(20), nullable=False),
-    Column("key", String(200), nullable=False),
-    Column("data", Text, nullable=False),
-)
 
 StreamItem = Delta | Reset
 
@@ -87,13 +76,11 @@ class EventLog:
     """Events of all runs, and the text so far of the calls in their active steps."""
 
     def __init__(self, engine: Engine) -> None:
-        """Create the table if it is missing; blocks."""
         self._engine = engine
         self._subscribers: defaultdict[str, set[_Subscriber]] = defaultdict(set)
         self._replies: dict[str, dict[str, tuple[int, Delta]]] = {}
         self._last: dict[str, int] = {}
         """The number of the last event of each thread that runs here."""
-        make_tables(engine, metadata)
 
     async def open(self, thread: str) -> int:
         """Prepare a thread for further events; return the number of its last one, 0 if it has none."""
@@ -227,12 +214,6 @@ class EventLog:
         self._last[thread] += is_new
         self.notify(thread)
         return is_new
-
-    @in_thread
-    def remove_orphans(self) -> None:
-        """Remove the events of deleted threads."""
-        with transaction(self._engine, write=True) as connection:
-            connection.execute(delete(events).where(events.c.thread.not_in(select(threads.c.id))))
 
     @in_thread
     def _insert(self, event: Event, token: str | None) -> bool:

@@ -9,11 +9,9 @@ from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.method import MODELLESS_METHOD
 from sleuth.graphs.core.run_parameters import DEFAULT_METHOD
 from sleuth.graphs.persistence.tables import MAX_ANSWER
-from sleuth.graphs.persistence.threads import NAME, AverageCost, Outcome, ThreadState, ThreadStatus
+from sleuth.graphs.persistence.threads import NAME, AverageCost, Outcome, ThreadState
 from sleuth.graphs.runs.request import MAX_QUESTION, RunRequest
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
-
-_OLD = "old name of `state`; the next release removes it"
 
 
 class Form(BaseModel):
@@ -102,7 +100,6 @@ class Begun(BaseModel):
 
     thread: str
     state: ThreadState = "running"
-    status: ThreadStatus = Field(default="running", deprecated=True, description=_OLD)
 
 
 class Forked(BaseModel):
@@ -123,7 +120,6 @@ class ThreadRow(BaseModel):
     options: dict[str, Any]
     feedback: dict[str, Any] = Field(description="what a person thinks of the answer; empty without feedback")
     state: ThreadState
-    status: ThreadStatus = Field(deprecated=True, description=_OLD)
     problem: str
     parent: str
     parent_checkpoint: str
@@ -149,7 +145,7 @@ class RunView(BaseModel):
     answer: dict[str, Any] | None
     state: dict[str, Any]
     cost: Cost
-    seconds: float | None = Field(description="wall-clock seconds of work; null if an older release ran it")
+    seconds: float = Field(description="wall-clock seconds of work")
 
 
 class Span(BaseModel):

@@ -16,7 +16,7 @@ export function seconds(value: number): string {
 
 /** The total time of model calls. */
 export function modelTime(cost: NodeCost): string {
-  return seconds(cost.model_seconds ?? cost.seconds ?? 0);
+  return seconds(cost.model_seconds);
 }
 
 /** Calls, tokens, and the duration of a run or else the time of its model calls. */

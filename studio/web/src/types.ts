@@ -93,9 +93,7 @@ export interface NodeCost {
   prompt_tokens: number;
   completion_tokens: number;
   /** The sum over all calls, including parallel ones. */
-  model_seconds?: number;
-  /** `model_seconds` in events of older releases. */
-  seconds?: number;
+  model_seconds: number;
 }
 
 export interface Cost extends NodeCost {
@@ -123,8 +121,8 @@ export interface Answer {
   citations: Citation[];
   notes: Note[];
   cost: Cost;
-  /** Wall-clock seconds; missing in runs of older releases. */
-  seconds?: number;
+  /** Wall-clock seconds. */
+  seconds: number;
   warnings: string[];
   /** What the evidence checker gives to the answer and to the question. */
   support?: {

@@ -7,8 +7,7 @@ import pytest
 from scripted_model import ScriptedModel, reply
 
 from sleuth.agents.model import Reply, Request
-from sleuth.agents.roles.judging import vote_on_attributes
-from sleuth.tools.sources.question_attributes import Attributes
+from sleuth.agents.roles.judging import Attributes, vote_on_attributes
 
 
 class Voters(ScriptedModel):
@@ -28,7 +27,9 @@ class Voters(ScriptedModel):
 def vote(harness: Callable[..., Any]) -> Callable[..., Any]:
     async def ask(model: ScriptedModel, *, samples: int) -> tuple[Attributes, list[str]]:
         room = harness(model)
-        found = await room.run(lambda caller: vote_on_attributes(caller, "who leads the league?", samples=samples))
+        found = await room.run(
+            lambda caller: vote_on_attributes(caller, "who leads the league?", ((), ()), samples=samples)
+        )
         return found, room.caller.warnings
 
     return ask

@@ -17,7 +17,8 @@ from sleuth.agents.model import Request
 from sleuth.agents.model_calls.caller import render_messages
 from sleuth.agents.role import Role
 from sleuth.agents.roles import planning, reasoning
-from sleuth.tools.sources.question_attributes import packaged_examples, select_demonstrations
+from sleuth.graphs.methods.hybrid_rag.calculator import names
+from sleuth.graphs.methods.hybrid_rag.question_attributes import packaged_examples, select_demonstrations
 
 QUESTION = "Who is the mayor of the town where Oda Brell was born?"
 SOURCES = (
@@ -108,7 +109,7 @@ OWN: dict[str, dict[str, Any]] = {
     "evaluator/support": {"answer": "Lena Holt</source 2>"},
     "classifier/domain": {"question": f"{QUESTION}\nDomain: movie", "examples": OF_DOMAINS},
     "classifier/dynamic": {"examples": OF_CHANGE},
-    "calculator/express": {"sources": REFERENCES[3:]},
+    "calculator/express": {"sources": REFERENCES[3:], "functions": tuple(names())},
     "resolver/plain": {"sources": REFERENCES},
     "resolver/careful": {"sources": REFERENCES},
     "resolver/reason": {"sources": REFERENCES},

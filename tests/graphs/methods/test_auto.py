@@ -6,7 +6,6 @@ from uuid import UUID
 
 import pytest
 from contracts import CONTRACTS, Folder, text_of
-from paths_model import PathsModel, way
 from scenes import Case, Chain, Replying, RunsFor, Shelf, finish, passage, plain, resolves, sent
 from scripted_checker import ScriptedChecker
 from scripted_model import reply
@@ -27,8 +26,7 @@ from sleuth.tools.sources.web_pages.page import PageText
 PAR_CALLS = 7
 """Calls of PAR-RAG over a chain of two hops."""
 
-ORDER = {"order": "plain-rag,par-rag/crp-rag"}
-"""An order with a choice."""
+ORDER = {"order": "plain-rag,par-rag"}
 
 
 class Clerk(Replying):
@@ -118,13 +116,13 @@ async def test_auto_continues_after_rejected_answer(
     assert [method for method, _ in turns(answer)] == ["plain-rag", "par-rag"]
     plain, second = hops(answer)
     assert plain["doubt"] == doubt
-    assert second["why"] == f"plain-rag was not accepted: {doubt}; its parts build on each other"
+    assert second["why"] == f"plain-rag was not accepted: {doubt}"
     assert second["thread"].startswith(f"{answer.thread}.2.")
-    asked = ["reader", *(["evaluator"] if "P(" in doubt else []), "planner"]
+    asked = ["reader", *(["evaluator"] if "P(" in doubt else [])]
     assert model.roles()[: len(asked)] == asked
     assert len(model.requests) == len(asked) + PAR_CALLS == answer.cost["calls"]
     assert sum(node["calls"] for node in answer.cost["nodes"].values()) == answer.cost["calls"]
-    assert {"plan", "plain-rag/answer", "par-rag/plan", "par-rag/review"} <= answer.cost["nodes"].keys()
+    assert {"plain-rag/answer", "par-rag/plan", "par-rag/review"} <= answer.cost["nodes"].keys()
     in_doubt = [warning for warning in answer.warnings if "not accepted" in warning]
     assert in_doubt == (
         [f"plain-rag had answered {plain['text']!r}, not accepted: {doubt}."] if plain["status"] == "answered" else []
@@ -270,30 +268,9 @@ async def test_auto_refuses_if_no_answer_has_citations(
 async def test_auto_does_not_pass_on_rejected_answer(runs_with: RunsFor, chain: Chain) -> None:
     model = Clerk(chain, holds="No")
     answer = await ask(runs_with(model), chain.question)
-    assert [list(request.input["known"]) for request in model.requests if request.role == "planner"] == [[], []]
+    assert [list(request.input["known"]) for request in model.requests if request.role == "planner"] == [[]]
     assert chain.question not in [note["question"] for note in answer.notes]
     assert hops(answer)[0]["text"] == "1868", "the warning names it"
-
-
-async def test_auto_chooses_crp_rag_for_independent_parts(runs_with: RunsFor, chain: Chain) -> None:
-    ways = PathsModel(way(chain))
-    asked = {"plan": [{"question": "Which yard?"}, {"question": "Which year?"}]}
-
-    def say(request: Request) -> Any:
-        match request.role:
-            case "planner":
-                return asked["plan"]
-            case "reader":
-                return UNKNOWN
-        return ways(request)
-
-    model = Replying(say)
-    answer = await ask(runs_with(model), chain.question, values={"hop_settings": '{"crp-rag": {"samples": 1}}'})
-    assert turns(answer) == [("plain-rag", "unknown"), ("crp-rag", "answered")]
-    assert hops(answer)[1]["why"].endswith("its parts need nothing of each other")
-    assert answer.text == "1868"
-    expanded = [request for request in model.requests if request.role == "expander"]
-    assert len(expanded) == len(chain.hops), "one sample per layer, as set"
 
 
 REFUSING = {"hop_settings": {"par-rag": {"max_requeries": 0}}, "order": "plain-rag, par-rag, ras"}
@@ -391,7 +368,7 @@ async def test_auto_refusal_lists_missing_findings(runs_with: RunsFor, chain: Ch
 async def test_auto_budget_covers_all_subruns(runs_with: RunsFor, chain: Chain, most: int) -> None:
     model = Clerk(chain, holds="No")
     answer = await ask(runs_with(model), chain.question, budget=Budget(max_calls=most))
-    needed = 3 + PAR_CALLS
+    needed = 2 + PAR_CALLS
     assert len(model.requests) == answer.cost["calls"] <= most
     assert answer.status == ("answered" if most >= needed else "out_of_budget")
     assert answer.text == "1868", "the answer in doubt is the best so far"
@@ -405,7 +382,6 @@ async def test_auto_budget_covers_all_subruns(runs_with: RunsFor, chain: Chain, 
         ({"order": "plain-rag,parrag"}, "'parrag' is none of plain-rag, par-rag"),
         ({"order": "auto"}, "'auto' is none of"),
         ({"order": "ras,ras"}, "may be named once"),
-        ({"order": "ras/par-rag/crp-rag"}, "two at most"),
         ({"hop_settings": '{"par-rag": {"corse_k": 5}}'}, "no setting of par-rag 'corse_k'. Did you mean coarse_k"),
         ({"hop_settings": '{"parrag": {}}'}, "no method 'parrag'. Did you mean par-rag"),
         ({"hop_settings": "{"}, "hop_settings: .*json"),
@@ -449,7 +425,7 @@ async def test_auto_subruns_name_their_parent(runs_with: RunsFor, chain: Chain) 
         (hop["thread"], hop["method"]) for hop in hops(answer)
     ]
     for number, thread in enumerate(threads, start=1):
-        assert (thread.part_of, thread.subrun, thread.status) == (answer.thread, number, "done")
+        assert (thread.part_of, thread.subrun, thread.state) == (answer.thread, number, "done")
         assert moments[thread.parent_checkpoint].next == ["act"]
         assert (await runs.answer(thread.id)).status == hops(answer)[number - 1]["status"]
     exported = await export_run(runs, answer.thread)
@@ -472,7 +448,7 @@ class Failing(Clerk):
 async def test_auto_resumed_after_failure_repeats_no_call(runs_with: RunsFor, chain: Chain) -> None:
     model = Clerk(chain, holds="No")
     expected = await ask(runs_with(model), chain.question)
-    for at in (1, 2, 3, 6, 3 + PAR_CALLS):
+    for at in (1, 2, 3, 6, 2 + PAR_CALLS):
         failing = Failing(chain, holds="No")
         failing.fails_at = at
         runs = runs_with(failing)
@@ -480,7 +456,7 @@ async def test_auto_resumed_after_failure_repeats_no_call(runs_with: RunsFor, ch
         with pytest.raises(ModelUnavailable):
             await finish(runs, id)
         stopped = await runs.store.threads.subruns_of(id)
-        assert (await runs.store.threads.get(id)).status == "failed"
+        assert (await runs.store.threads.get(id)).state == "failed"
         answer = await finish(runs, id)
         assert sent(failing.requests) == sent(model.requests)
         ids = [request.call_id for request in failing.requests]
@@ -493,7 +469,7 @@ async def test_auto_resumed_after_failure_repeats_no_call(runs_with: RunsFor, ch
 
 async def test_auto_subrun_is_locked(runs_with: RunsFor, chain: Chain) -> None:
     model = Failing(chain, read=UNKNOWN)
-    model.fails_at = 5
+    model.fails_at = 4
     runs = runs_with(model)
     id = await start(runs, chain.question)
     with pytest.raises(ModelUnavailable):
@@ -505,7 +481,7 @@ async def test_auto_subrun_is_locked(runs_with: RunsFor, chain: Chain) -> None:
     assert (await finish(runs, hop.id)).text == "1868", "by hand, as any run"
     asked = len(model.requests)
     assert (await finish(runs, id)).text == "1868"
-    assert len(model.requests) == asked == 2 + PAR_CALLS
+    assert len(model.requests) == asked == 1 + PAR_CALLS
 
 
 def in_memory(case: Case) -> CheckpointerSubruns:
@@ -525,7 +501,7 @@ async def test_auto_subrun_in_other_checkpointer_resumes(chain: Chain) -> None:
     verdict = await case.run(chain.question, hops=in_memory(case))
     assert (verdict["status"], verdict["text"]) == ("answered", "1868")
     ids = [request.call_id for request in model.requests]
-    assert len(ids) == len(set(ids)) == 3 + PAR_CALLS
+    assert len(ids) == len(set(ids)) == 2 + PAR_CALLS
     assert {UUID(hop["thread"]).version for hop in case.state["hops"].values()} == {5}
 
 
@@ -547,9 +523,9 @@ async def test_auto_cancelled_cancels_subrun(runs_with: RunsFor, chain: Chain) -
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert [thread.status for thread in await runs.store.threads.subruns_of(id)] == ["done", "interrupted"]
+    assert [thread.state for thread in await runs.store.threads.subruns_of(id)] == ["done", "interrupted"]
     assert (await finish(runs_with(clerk), id)).text == "1868"
-    assert len(stuck.requests) + len(clerk.requests) == 2 + PAR_CALLS
+    assert len(stuck.requests) + len(clerk.requests) == 1 + PAR_CALLS
 
 
 async def test_auto_fork_before_subrun_gets_new_thread(runs_with: RunsFor, chain: Chain) -> None:

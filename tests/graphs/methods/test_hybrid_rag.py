@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from scenes import Case, Json, Replying, Shelf, passage, resolves
 
+from examples.knowledge_graph.server import LocalGraph
 from sleuth.agents.model import Request
+from sleuth.agents.roles.judging import Attributes, Domain
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.methods.hybrid_rag import graph as hybrid_rag
+from sleuth.graphs.methods.hybrid_rag.knowledge_graph.functions import Function, GraphUnavailable, known_functions
 from sleuth.graphs.methods.hybrid_rag.settings import Rung, Settings
 from sleuth.graphs.methods.hybrid_rag.sources import evaluate_expressions
 from sleuth.tools.errors import StoreError
-from sleuth.tools.sources.knowledge_graph.backends import LocalGraph
-from sleuth.tools.sources.knowledge_graph.functions import Function, GraphUnavailable, known_functions
-from sleuth.tools.sources.question_attributes import Attributes, Domain
 from sleuth.tools.sources.web_pages.page import PageText, Table
 from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever
 

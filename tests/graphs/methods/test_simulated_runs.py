@@ -14,11 +14,11 @@ from scenes import without_checkpoints
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.execution import CheckpointerSubruns
-from sleuth.studio.simulation import Gold, SimulatedModel, Simulation, gold_of
-from sleuth.studio.simulation.wording import mentions
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.storage.archive import MemoryArchive
 from sleuth.tools.types import Hit, Passage
+from training.simulation import Gold, SimulatedModel, Simulation, gold_of
+from training.simulation.wording import mentions
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 ARTICLES = {path.name: path.read_text(encoding="utf-8") for path in sorted((EXAMPLES / "corpus").glob("*.md"))}

@@ -116,14 +116,14 @@ async def test_pages_of_runs_that_changed_in_the_same_moment_are_complete(store:
 
 
 async def test_killed_run_is_found_as_stopped(store: Store) -> None:
-    write(store, {**row("lost", "running"), "outcome": "running"})
+    write(store, row("lost", "running"))
     assert [each.id for each in await store.threads.list_newest(RunFilter(outcomes=("stopped",)), 5)] == ["lost"]
     assert await store.threads.list_newest(RunFilter(outcomes=("running",)), 5) == []
 
 
 async def test_filtered_pages_are_full_when_runs_were_killed(store: Store) -> None:
     for id, outcome in (("held", "running"), ("lost", "running"), ("asked", "stopped")):
-        write(store, {**row(id, "running" if outcome == "running" else "stopped"), "outcome": outcome})
+        write(store, row(id, outcome))
     async with store.locks.hold("held"):
         for outcome, ids in (("running", ["held"]), ("stopped", ["lost", "asked"])):
             pages = [
@@ -131,23 +131,6 @@ async def test_filtered_pages_are_full_when_runs_were_killed(store: Store) -> No
                 for offset in range(len(ids) + 1)
             ]
             assert [each.id for page in pages for each in page] == ids
-
-
-async def test_table_of_an_older_release_is_extended(store: Store) -> None:
-    with store.engine.execution_options(sleuth_write=True).begin() as connection:
-        for index in ("latest", "outcome", "method"):
-            connection.execute(text(f"DROP INDEX sleuth_threads_{index}"))
-        for column in ("outcome", "verdict", "answer", "weak", "calls", "tokens", "seconds"):
-            connection.execute(text(f"ALTER TABLE sleuth_threads DROP COLUMN {column}"))
-        kept = ", ".join(name for name in row("", ""))
-        connection.execute(
-            text(f"INSERT INTO sleuth_threads ({kept}) VALUES ({', '.join(f':{name}' for name in row('', ''))})"),
-            {**row("old", "new"), "question": "Who built the light?"},
-        )
-    module.migrate(store.engine)
-    threads = Threads(store.engine, "local", store.locks)
-    assert [each.outcome for each in await threads.list_newest(RunFilter(find="light"), 5)] == ["queued"]
-    assert [each.id for each in await threads.list_newest(RunFilter(outcomes=("queued",)), 5)] == ["old"]
 
 
 async def test_runs_are_found_by_the_metadata_of_their_clients(store: Store) -> None:
@@ -273,28 +256,17 @@ async def test_thread_is_found_by_the_beginning_of_its_id(store: Store) -> None:
         await store.threads.complete("monny")
 
 
-def row(id: str, status: str, parent: str = "", subrun: int = 0) -> dict[str, Any]:
-    """A row as a release has written it."""
+def row(id: str, state: str, parent: str = "", subrun: int = 0) -> dict[str, Any]:
+    """A row of the table."""
     names = ("question", "problem", "parent_checkpoint", "created_at", "updated_at")
-    own = {"id": id, "owner": "local", "method": "plain-rag", "options": "{}", "status": status, "parent": parent}
-    own |= {"subrun": subrun}
+    own = {"id": id, "owner": "local", "method": "plain-rag", "options": "{}", "state": state, "parent": parent}
+    own |= {"subrun": subrun, "outcome": state, "feedback": "{}", "client_metadata": "{}"}
     return {**dict.fromkeys(names, ""), **own}
 
 
 def write(store: Store, *rows: dict[str, Any]) -> None:
     with store.engine.execution_options(sleuth_write=True).begin() as connection:
         connection.execute(insert(module.threads), [*rows])
-
-
-@pytest.mark.parametrize(
-    ("written", "state", "status"),
-    [("new", "queued", "new"), ("interrupted", "interrupted", "interrupted"), ("failed", "failed", "failed")],
-)
-async def test_thread_row_of_older_release_has_a_new_state(store: Store, written: str, state: str, status: str) -> None:
-    write(store, row("monday", written))
-    found = await store.threads.get("monday")
-    assert (found.state, found.status) == (state, status)
-    assert {"state": state, "status": status}.items() <= found.to_json().items()
 
 
 async def test_running_thread_without_lock_is_interrupted(store: Store) -> None:

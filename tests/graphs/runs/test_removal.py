@@ -81,7 +81,7 @@ async def test_subrun_is_removed_alone_only_without_its_run(runs: RunService) ->
     for id in ids[1:]:
         with pytest.raises(UsageError, match="is part of run"):
             await remove_runs(runs, id)
-    await runs.store.threads.remove("talk")  # as an older release left it
+    await runs.store.threads.remove("talk")
     assert [thread.id for thread in await remove_runs(runs, "talk.1")] == ids[1:]
 
 

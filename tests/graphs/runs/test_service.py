@@ -72,7 +72,7 @@ async def test_run_resumed_after_any_model_failure_repeats_no_call(
         with pytest.raises(ModelUnavailable):
             await finish(runs, id)
         thread = await runs.store.threads.get(id)
-        assert (thread.status, thread.problem) == ("failed", "It is down: start it.")
+        assert (thread.state, thread.problem) == ("failed", "It is down: start it.")
         with pytest.raises(RunError, match=f"no answer yet: `sleuth resume {id}`"):
             await runs.answer(id)
         answer = await finish(runs, id)
@@ -131,7 +131,7 @@ async def test_run_without_consumer_is_interrupted(runs: RunService, chain: Chai
         async for event in events:
             if isinstance(event, Step) and event.node == "draft":
                 break
-    assert (await runs.store.threads.get(id)).status == "interrupted"
+    assert (await runs.store.threads.get(id)).state == "interrupted"
     assert (await finish(runs, id)).text == "1868"
     ids = [request.call_id for request in model.requests]
     assert len(ids) - len(set(ids)) <= 1, "only the call in flight may go out again"

@@ -28,7 +28,6 @@ async def test_doctor_fresh_home_lacks_only_the_model_server(tmp_path: Path) -> 
     assert not (tmp_path / "fresh").exists()  # looking makes nothing
 
 
-GRAPH = Path(__file__).parents[3] / "examples" / "knowledge_graph.json"
 NOWHERE = "127.0.0.1:9"
 SPANS = "on: spans without texts are sent to 127.0.0.1:4318 (SLEUTH_TRACING)"
 
@@ -41,9 +40,6 @@ SPANS = "on: spans without texts are sent to 127.0.0.1:4318 (SLEUTH_TRACING)"
             ("embedder", {"embedder": name}, True, f"{name} is installed")
             for name in ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
         ),
-        ("knowledge graph", {"knowledge_graph": str(GRAPH)}, True, "functions"),
-        ("knowledge graph", {"knowledge_graph": __file__}, False, "SLEUTH_KNOWLEDGE_GRAPH"),
-        ("knowledge graph", {"knowledge_graph": "nowhere.json"}, False, "SLEUTH_KNOWLEDGE_GRAPH"),
         ("knowledge graph", {"knowledge_graph": f"http://{NOWHERE}"}, False, "SLEUTH_KNOWLEDGE_GRAPH"),
         ("Chroma", {"chroma_url": f"http://{NOWHERE}"}, False, "chroma run"),
         ("catalogue", {"database_url": f"postgresql://{NOWHERE}/sleuth"}, False, "pg_isready"),

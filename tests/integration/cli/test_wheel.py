@@ -132,8 +132,8 @@ async def test_wheel_ingests_and_answers_writing_only_to_its_home(installed: Ins
     found = installed.sleuth("search", "Pellowrig Light", "--mode", "graph", **without)
     assert found.returncode == 0 and "Pellowrig" in found.stdout, found.stderr
     asked = installed.sleuth(
-        *("eval", str(installed.folder / "questions.jsonl"), "--methods", "plain-rag,par-rag", "--limit", "2"),
-        *("--simulate", "drafter=0", "--out", "report"),
+        *("eval", str(installed.folder / "questions.jsonl"), "--retrieval", "keyword,graph"),
+        *("--limit", "2", "--out", "report"),
         **without,
     )
     assert asked.returncode == 0, asked.stderr

@@ -93,7 +93,7 @@ async def cancel_run(
             task.cancel()
         await asyncio.wait([task])
         assert task.cancelled()
-        assert (await store.threads.get(id)).status == "interrupted"
+        assert (await store.threads.get(id)).state == "interrupted"
 
 
 @STREAMED

@@ -284,7 +284,7 @@ class Eval(Hunt):
 
     def command(self) -> list[str]:
         systems = ["--methods", "plain-rag", "--retrieval", "keyword", "--simulate", "reader=0.1"]
-        return ["eval", str(self.questions), *systems, "--out", str(self.out)]
+        return ["training.simulation", str(self.questions), *systems, "--out", str(self.out)]
 
     async def check_killed(self, before: State) -> None:
         file = self.out / "results.jsonl"

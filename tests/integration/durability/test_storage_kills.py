@@ -38,7 +38,6 @@ from sleuth.tools.storage.database import catalogue_url
 
 pytestmark = pytest.mark.postgres
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "v1.db"
 SCENARIOS = 40
 KILLS = 25
 """Of one scenario."""
@@ -191,10 +190,9 @@ class Scenario:
             assert not (operation.kind == "remove" and done.whole) or all(at >= old for at in found.values())
             assert operation.kind != "ask" or found.keys() >= set(done.names)
             for thread in await store.threads.list_newest():
-                if thread.id != "golden":
-                    answer = kills.essence((await last_answer(runs.run(thread.id))).to_json())
-                    self.expected = self.expected or answer
-                    assert answer == self.expected
+                answer = kills.essence((await last_answer(runs.run(thread.id))).to_json())
+                self.expected = self.expected or answer
+                assert answer == self.expected
                 assert await list_checkpoints(runs, thread.id)
                 await export_run(runs, thread.id)
             self.runs = await times(store)
@@ -238,9 +236,6 @@ async def run_scenario(
             chroma_url=engines("chroma_url") if on_server else None,
         )
         scenario = Scenario(settings, Random(number), times, list(first))
-        if not in_postgres:
-            settings.home.mkdir()
-            shutil.copyfile(GOLDEN, settings.home / "runs.sqlite")
         try:
             while scenario.kills.total() < killed:
                 await scenario.step()

@@ -88,7 +88,7 @@ def test_the_threshold_lies_between_what_parts_cleanly() -> None:
     assert found.threshold == pytest.approx(1.7)
     assert (found.auroc, found.interval) == (1.0, (1.0, 1.0))
     assert (found.right, found.wrong) == (3, 3)
-    assert found.tells
+    assert found.is_predictive
 
 
 def test_it_keeps_the_largest_share_of_the_right_less_that_of_the_wrong() -> None:
@@ -102,7 +102,7 @@ def test_it_keeps_the_largest_share_of_the_right_less_that_of_the_wrong() -> Non
 def test_interval_of_uninformative_perplexity_includes_chance() -> None:
     found = fit(measured([1.0 + at / 10 for at in range(20)], [1.05 + at / 10 for at in range(20)]))
     assert found.interval[0] < 0.5 < found.interval[1]
-    assert not found.tells
+    assert not found.is_predictive
     assert found == fit(measured([1.0 + at / 10 for at in range(20)], [1.05 + at / 10 for at in range(20)]))
 
 

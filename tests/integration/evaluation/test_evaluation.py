@@ -22,12 +22,12 @@ from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.evaluation.data import systems
 from sleuth.studio.evaluation.evaluate import Evaluation, evaluate
-from sleuth.studio.evaluation.gold import oracle_parts
 from sleuth.studio.evaluation.report import compare
-from sleuth.studio.simulation import Simulation
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
+from training.simulation import Simulation
+from training.simulation.players import OraclePlayers, SimulatedPlayers, oracle_parts
 
 TEXTS = {
     "bridge": "The Hollin Bridge was designed by Ilse Corrodane in 1887.",
@@ -57,8 +57,8 @@ async def place(tmp_path: Path) -> Settings:
 
 def asked(questions: Path, out: Path, **more: Any) -> Evaluation:
     compared = tuple(systems(["plain-rag", "par-rag"], values={"mode": "keyword"}))
-    simulation = Simulation.parse("", seed=0)
-    return Evaluation(paths=(questions,), out=out, systems=compared, simulation=simulation, **more)
+    players = SimulatedPlayers(Simulation.parse("", seed=0))
+    return Evaluation(paths=(questions,), out=out, systems=compared, players=players, **more)
 
 
 async def run(settings: Settings, wanted: Evaluation) -> dict[str, Any]:
@@ -101,15 +101,13 @@ async def test_crag_questions_use_their_pages_without_a_collection(tmp_path: Pat
     """A table contains the answer: methods below that rung of the ladder cannot find it."""
     settings = Settings(home=tmp_path / "home", embedder="none")
     climbed = tuple(systems([], ladders=["hybrid-rag"], values={"attributes": "false"}))
-    simulation = Simulation.parse("", seed=0)
+    players = SimulatedPlayers(Simulation.parse("", seed=0))
     questions = write_questions(
         tmp_path,
         CRAG,
         {**CRAG, "interaction_id": "who", "answer": "Rosa Quill", "query": "who built it?"},
     )
-    report = await run(
-        settings, Evaluation(paths=(questions,), out=tmp_path / "out", systems=climbed, simulation=simulation)
-    )
+    report = await run(settings, Evaluation(paths=(questions,), out=tmp_path / "out", systems=climbed, players=players))
     found = report["methods"]["summary"]["all"]["systems"]
     crag = {name.removeprefix("hybrid-rag up to "): own["crag"]["mean"] for name, own in found.items()}
     assert crag == {
@@ -147,7 +145,7 @@ async def test_evaluations_are_compared_question_by_question(place: Settings, tm
     better = asked(questions, tmp_path / "better")
     worse = replace(better, out=tmp_path / "worse", systems=tuple(systems(["plain-rag"], values={"top_k": "1"})))
     await run(place, better)
-    await run(place, replace(worse, simulation=Simulation.parse("", seed=1)))
+    await run(place, replace(worse, players=SimulatedPlayers(Simulation.parse("", seed=1))))
     found = compare(tmp_path / "worse", tmp_path / "better")
     assert found["differing"] == ["methods", "simulation"]
     assert {(each["a"], each["metric"], each["n"]) for each in found["differences"]} == {
@@ -192,8 +190,8 @@ async def test_an_evaluation_that_was_killed_twice_reports_the_same(tmp_path: Pa
     settings = Settings(home=tmp_path / "home", embedder="none")
     assert (await ingest([CORPUS], settings=settings)).failed == 0
     compared = tuple(systems(["plain-rag", "par-rag", "ras"]))
-    simulation = Simulation.parse(RATES, seed=3)
-    wanted = Evaluation(paths=(QUESTIONS,), out=tmp_path / "killed", systems=compared, simulation=simulation, limit=12)
+    players = SimulatedPlayers(Simulation.parse(RATES, seed=3))
+    wanted = Evaluation(paths=(QUESTIONS,), out=tmp_path / "killed", systems=compared, players=players, limit=12)
     whole = await run(settings, replace(wanted, out=tmp_path / "whole"))
     lines = tmp_path / "killed" / "results.jsonl"
     kills, dice, done = 0, random.Random(4), 0
@@ -248,12 +246,12 @@ async def test_parts_that_are_gold_leave_the_rest_to_the_model_and_to_search(
             paths=(write_questions(tmp_path, TWO),),
             out=tmp_path / "out",
             systems=compared,
-            gold=oracle_parts(gold),
+            players=OraclePlayers(oracle_parts(gold)) if gold else None,
         )
         report = await run(settings, wanted)
     [kept] = map(json.loads, (tmp_path / "out" / "results.jsonl").read_text().splitlines())
     assert (kept["text"] if kept["status"] == "answered" else None) == said
     assert asked_of.isdisjoint(gold)
     assert ("drafter" in asked_of) == ("drafter" not in gold)
-    assert report["gold"] == [*oracle_parts(gold)]
+    assert report.get("gold", []) == [*oracle_parts(gold)]
     assert ("Partly gold" in (tmp_path / "out" / "report.md").read_text()) == bool(gold)

@@ -106,8 +106,8 @@ async def tour(client: Client) -> None:
     assert QUESTION in prompt.messages[0].content.text  # type: ignore[union-attr]
 
 
-async def outlive(client: Client, asked: Callable[[], int], release: Callable[[], None]) -> None:
-    """Cancel a call while the model works, find its run, and get its answer; `asked` counts the model's calls."""
+async def outlive(client: Client, asked: asyncio.Event, free: asyncio.Event, calls: Callable[[], int]) -> None:
+    """Cancel a call while the model works, find its run, and get its answer, without another model call."""
     told: list[str] = []
 
     async def progress(_number: float, _total: float | None, message: str | None) -> None:
@@ -117,16 +117,15 @@ async def outlive(client: Client, asked: Callable[[], int], release: Callable[[]
     with pytest.raises(MCPError, match="imed out"):
         await client.call_tool("ask", given, read_timeout_seconds=2, progress_callback=progress)
     assert told and all(message.startswith("thread mine: ") for message in told)
-    while not asked():
-        await asyncio.sleep(0.1)
+    await asked.wait()
     (row,) = value(await client.call_tool("runs", {"find": "light"}))["result"]
     assert (row["thread"], row["state"], row["answer"]) == ("mine", "running", None)
     going_on = value(await client.call_tool("resume", {"thread": "mine", "wait": 1}))
     assert (going_on["status"], going_on["thread"]) == ("running", "mine")
     assert "call `resume` with its thread, mine" in going_on["text"]
-    release()
+    free.set()
     answer = value(await client.call_tool("resume", {"thread": "mine"}))
-    assert (answer["status"], answer["text"], asked()) == ("answered", "Edric Gannow", 1)
+    assert (answer["status"], answer["text"], calls()) == ("answered", "Edric Gannow", 1)
     assert "used already" in await refused(client, "ask", **given)
     (row,) = value(await client.call_tool("runs", {"limit": 1}))["result"]
     assert (row["state"], row["answer"]) == ("answered", "Edric Gannow")
@@ -150,11 +149,12 @@ class Held(Scripted):
 
     def __init__(self) -> None:
         super().__init__(lambda _: READING)
-        self.free, self.asked = asyncio.Event(), 0
+        self.free, self.asked, self.calls = asyncio.Event(), asyncio.Event(), 0
 
     async def say(self, method: str, path: str, body: bytes) -> Response:
         if b"Edric" in body:
-            self.asked += 1
+            self.calls += 1
+            self.asked.set()
             await self.free.wait()
         return await super().say(method, path, body)
 
@@ -169,12 +169,12 @@ async def test_run_outlives_its_call_over_stdio_and_its_process(tmp_path: Path) 
         await ingest([tmp_path / name for name in FILES], settings=Settings(home=home, embedder="none"))
         here = StdioServerParameters(command=SLEUTH[0], args=[*SLEUTH[1:], "mcp"], env={**os.environ, **settings})
         async with Client(here, read_timeout_seconds=120) as client:
-            await outlive(client, lambda: backend.asked, backend.free.set)
+            await outlive(client, backend.asked, backend.free, lambda: backend.calls)
             backend.free.clear()
+            backend.asked.clear()
             with pytest.raises(MCPError, match="imed out"):
                 await client.call_tool("ask", {**PLAIN, "thread": "left"}, read_timeout_seconds=1)
-            while backend.asked < 2:
-                await asyncio.sleep(0.1)
+            await backend.asked.wait()
         backend.free.set()
         async with Client(here, read_timeout_seconds=120) as client:
             assert value(await client.call_tool("resume", {"thread": "left"}))["text"] == "Edric Gannow"
@@ -211,7 +211,7 @@ async def test_run_outlives_its_call_over_http(tmp_path: Path) -> None:
     oracle = Oracle()
     oracle.free.clear()
     async with server(tmp_path, oracle) as connect, connect(ANNA) as client, connect(BEN) as other:
-        await outlive(client, lambda: len(oracle.requests), oracle.free.set)
+        await outlive(client, oracle.asked, oracle.free, lambda: len(oracle.requests))
         assert value(await other.call_tool("runs", {}))["result"] == []
         assert "There is no thread" in await refused(other, "resume", thread="mine")
 

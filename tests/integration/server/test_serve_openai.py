@@ -180,7 +180,7 @@ async def test_closing_the_connection_cancels_a_resumable_run(chat: Chat, oracle
         with pytest.raises(asyncio.CancelledError):
             await asking
         [row] = await _settled(http)
-        assert row["status"] == "interrupted"
+        assert row["state"] == "stopped"
         oracle.free.set()
         assert (await http.post(f"/v1/runs/{row['id']}/resume")).status_code == 202
         assert '"answered"' in (await http.get(f"/v1/runs/{row['id']}/events")).text

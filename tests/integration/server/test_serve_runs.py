@@ -39,7 +39,7 @@ from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.web_pages.page import PageText
 
-STOPPED = {"state": "stopped", "status": "interrupted"}
+STOPPED = {"state": "stopped"}
 STEPS = [(node, state) for node in ("retrieve", "answer", "check_evidence") for state in ("started", "finished")]
 
 

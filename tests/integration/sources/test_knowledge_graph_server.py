@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from sleuth.graphs.methods.hybrid_rag.knowledge_graph.backends import open_graph
+from sleuth.graphs.methods.hybrid_rag.knowledge_graph.functions import look_up
 from sleuth.tools.http import MAX_REPLY_BYTES
-from sleuth.tools.sources.knowledge_graph.backends import open_graph
-from sleuth.tools.sources.knowledge_graph.functions import look_up
 
 ODD = {
     "error": PlainTextResponse("no", status_code=500),

@@ -1,12 +1,9 @@
 """Ingest and evaluation on a real Ray cluster of two workers on this machine."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cli_process import sleuth
-from json_lines import write_questions, write_rows
-from postgres_fixture import database
 from ray_fixture import ray_cluster
 
 pytestmark = pytest.mark.timeout(180)
@@ -41,53 +38,3 @@ async def test_cluster_that_does_not_answer_is_named(tmp_path: Path) -> None:
     done = await sleuth("ingest", str(tmp_path / "a.txt"), "--ray", "127.0.0.1:1", **own)
     assert done.status == 2
     assert "No Ray cluster answers at 127.0.0.1:1" in done.err and "Traceback" not in done.err
-
-
-BRIDGES = {f"bridge{at}": f"The Hollin Bridge {at} was designed by Ilse Corrodane {at} in 1887." for at in range(8)}
-
-
-def without_times(value: Any) -> Any:
-    """Return the values that depend neither on the clock nor on the names of the runs."""
-    if isinstance(value, dict):
-        return {key: without_times(each) for key, each in value.items() if not key.endswith(("seconds", "thread"))}
-    return [without_times(each) for each in value] if isinstance(value, list) else value
-
-
-@pytest.mark.faults
-async def test_evaluation_on_a_cluster_gives_the_same_numbers(tmp_path: Path, postgres_url: str) -> None:
-    corpus = [{"id": id, "title": id.title(), "text": text} for id, text in BRIDGES.items()]
-    asked_of = [(f"Who designed the Hollin Bridge {at}?", f"Ilse Corrodane {at}", f"bridge{at}") for at in range(8)]
-    questions = [{"question": asked, "answer": answer, "gold_ids": [gold]} for asked, answer, gold in asked_of]
-    asked = str(write_questions(tmp_path, *questions))
-    with database(postgres_url) as url, ray_cluster() as cluster:
-        own = {"SLEUTH_HOME": str(tmp_path / "home"), "SLEUTH_EMBEDDER": "none", "SLEUTH_DATABASE_URL": url}
-        own |= cluster.environment
-        done = await sleuth("ingest", str(write_rows(tmp_path / "corpus.jsonl", *corpus)), **own)
-        assert done.status == 0, done.err
-        options = ["--methods", "plain-rag,par-rag", "--set", "mode=keyword"]
-        options += ["--simulate", "reader=0.5", "--seed", "3", "--json"]
-        found = []
-        for more in [], ["--ray", cluster.address]:
-            out = tmp_path / f"out{len(found)}"
-            done = await sleuth("eval", asked, *options, "--out", str(out), *more, **own)
-            assert done.status == 0, done.err
-            found.append(done.json())
-        name = (tmp_path / "out1" / "runs-name.txt").read_text().strip()
-        listed = await sleuth("runs", "list", "--json", **own)
-    here, there = (without_times(each["methods"]) for each in found)
-    assert there == here
-    assert (there["runs"], there["failed"], there["unfinished"]) == (16, 0, 0)
-    assert 0 < there["summary"]["all"]["systems"]["plain-rag"]["em"]["mean"] < 1
-    assert len([run for run in listed.json() if run["id"].startswith(name)]) == 16
-    assert not (tmp_path / "out1" / "runs.sqlite").exists()
-
-
-@pytest.mark.parametrize(("option", "reason"), [("", "need a database"), ("--max-calls=3", "share no budget")])
-async def test_evaluation_that_a_cluster_cannot_run_is_refused(tmp_path: Path, option: str, reason: str) -> None:
-    asked = str(write_questions(tmp_path, {"question": "Who?", "answer": "Ilse"}))
-    own = {"SLEUTH_HOME": str(tmp_path / "home"), "SLEUTH_EMBEDDER": "none", "SLEUTH_RAY": "127.0.0.1:1"}
-    own |= {"SLEUTH_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"} if option else {}
-    given = ["eval", asked, "--methods", "plain-rag", "--out", str(tmp_path / "out"), *filter(None, [option])]
-    done = await sleuth(*given, **own)
-    assert done.status == 2
-    assert reason in done.err

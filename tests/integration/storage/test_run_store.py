@@ -55,7 +55,7 @@ async def test_finished_run_is_visible_to_the_next_process(runs: RunService, sto
         again = RunService(store)
         assert await again.answer(id) == answer
         assert await last_answer(again.run(id)) == answer, "a finished run needs no services"
-        assert [(thread.id, thread.status) for thread in await store.threads.list_newest()] == [(id, "done")]
+        assert [(thread.id, thread.state) for thread in await store.threads.list_newest()] == [(id, "done")]
     async with open_store(stored.model_copy(update={"owner": uuid.uuid4().hex})) as store:
         assert await store.threads.list_newest() == []
         with pytest.raises(UnknownName):
@@ -67,7 +67,7 @@ async def test_cancelled_run_resumes_from_its_last_checkpoint(runs: RunService, 
     stuck = InProcess(hold_at=6)
     id = await runs.start(RunRequest(question=QUESTION, method="par-rag"))
     await interrupt(runs, id, stuck, pause=0.3)
-    assert (await runs.store.threads.get(id)).status == "interrupted"
+    assert (await runs.store.threads.get(id)).state == "interrupted"
     with pytest.raises(RunError, match=f"sleuth resume {id}"):
         await runs.answer(id)
     model = InProcess()

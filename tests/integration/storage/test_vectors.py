@@ -285,14 +285,3 @@ def test_postgres_without_pgvector_is_an_error_with_advice(settings: Settings, p
         open_vectors(without, HashingEmbedder())
     with pytest.raises(UsageError, match="set SLEUTH_DATABASE_URL"):
         open_vectors(without.model_copy(update={"database_url": None}), HashingEmbedder())
-
-
-async def test_the_former_kind_of_vectors_is_pgvector(pgvector: Settings, caplog: pytest.LogCaptureFixture) -> None:
-    question = Query(text="amber", k=3, mode="dense")
-    async with await Collection.open(pgvector, embedder=HashingEmbedder()) as library:
-        await library.put(ENTRIES[:9])
-        hits = await library.search(question)
-    former = pgvector.model_copy(update={"vectors": "pgvector-bits"})
-    async with await Collection.open(former, embedder=HashingEmbedder()) as library:
-        assert await library.search(question) == hits
-    assert "use pgvector" in caplog.text

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from hashing_embedder import HashingEmbedder
 
-from sleuth.tools.search.vectors.embedder import LocalEmbedder
-from sleuth.tools.sources.question_attributes import (
+from sleuth.graphs.methods.hybrid_rag.question_attributes import (
     DOMAINS,
     FAST,
     Example,
@@ -22,6 +21,7 @@ from sleuth.tools.sources.question_attributes import (
     packaged_examples,
     packaged_svm,
 )
+from sleuth.tools.search.vectors.embedder import LocalEmbedder
 from training.attributes import save, train
 
 pytestmark = pytest.mark.nightly

@@ -1,9 +1,9 @@
-"""Shell completion, and the lines of `sleuth --help`, which are written without importing the commands."""
+"""Shell completion."""
 
 import pytest
 from typer.testing import CliRunner
 
-from sleuth.studio.cli.app import COMMANDS, app, load
+from sleuth.studio.cli.app import app
 
 
 @pytest.mark.parametrize(
@@ -18,8 +18,3 @@ def test_words_are_completed(words: str, expected: list[str]) -> None:
     }
     shown = CliRunner().invoke(app, prog_name="sleuth", env=environment).stdout
     assert shown.split("\n")[:-1] == expected
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_line_of_a_command_is_the_first_of_its_help(name: str) -> None:
-    assert COMMANDS[name][1] == " ".join(load(name).help.split("\n\n")[0].split())

@@ -19,7 +19,6 @@ def result(thread: str, question: str, text: str, status: str = "answered") -> R
         question=question,
         status=status,
         text=text,
-        simulated=False,
         scores={"em": 0.0},
     )
 

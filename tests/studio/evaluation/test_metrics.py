@@ -244,6 +244,6 @@ def test_answer_contained_in_a_citation(text: str, quotes: list[str], share: flo
     [("lake", "lake hill", (0.5, 0)), ("lake hill", "lake hill", (1, 1)), ("", "", (None, None))],
 )
 def test_what_was_shown(shown: str, gold: str, scores: tuple[float | None, float | None]) -> None:
-    result = Result(thread="t", system="s", question="q", status="unknown", shown=shown.split(), simulated=False)
+    result = Result(thread="t", system="s", question="q", status="unknown", shown=shown.split())
     found = result.scored(GoldQuestion(set="s", id="q", question="?", gold=tuple(gold.split()))).scores
     assert (found["shown"], found["all_shown"]) == scores

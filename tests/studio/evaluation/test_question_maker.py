@@ -1,6 +1,5 @@
 """Questions written from documents: the second pass keeps those that a reader answers in the same way."""
 
-import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -118,8 +117,6 @@ async def test_question_that_fails_its_check_is_dropped_with_the_reason(
     made = await make(library, model, tmp_path / "q.jsonl", {kind: 2})
     assert any(reason in each for each in reasons(made)), reasons(made)
     assert not (tmp_path / "q.jsonl").exists()
-    dropped = [json.loads(line) for line in (tmp_path / "q.dropped.jsonl").read_text().splitlines()]
-    assert {each["reason"] for each in dropped} == reasons(made)
 
 
 @pytest.mark.parametrize("size", [1, 22, 80])
@@ -170,7 +167,7 @@ async def test_kind_that_always_fails_leaves_the_others_complete(library: Collec
     counts: dict[Kind, int] = {"single": 1, "multi": 1, "unanswerable": 5}
     _ = [made async for made in make_questions(library, writing(read), file, counts, concurrency=1)]
     assert (file.count("single"), file.count("multi")) == (1, 1)
-    assert file.shortfalls == {"unanswerable": "every passage of at least 120 characters was tried"}
+    assert file.shortfalls == {"unanswerable": "no more passages of at least 120 characters fit"}
 
 
 async def test_shortfall_names_the_budget_or_the_failed_checks(library: Collection, tmp_path: Path) -> None:
@@ -182,7 +179,7 @@ async def test_shortfall_names_the_budget_or_the_failed_checks(library: Collecti
     assert file.shortfalls == {"single": "the budget is used up"}
     failing = writing(lambda _: UNKNOWN)
     _ = [made async for made in make_questions(library, failing, file, {"single": 1}, concurrency=1)]
-    assert "of 10 candidates too few passed the check. The model is probably too small" in file.shortfalls["single"]
+    assert "of 10 candidates too few passed the check" in file.shortfalls["single"]
 
 
 async def test_single_question_is_written_from_one_telling_sentence(library: Collection, tmp_path: Path) -> None:

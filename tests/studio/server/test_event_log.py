@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from sleuth.graphs.core.events import Delta, Reset, Step
+from sleuth.graphs.persistence.tables import prepare_tables
 from sleuth.studio.server.runs.event_log import EventLog
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.database import open_engine
@@ -16,6 +17,7 @@ from sleuth.tools.storage.database import open_engine
 async def log(settings: Settings) -> AsyncIterator[EventLog]:
     settings.home.mkdir()
     engine = open_engine(f"sqlite:///{settings.home / 'runs.sqlite'}")
+    prepare_tables(engine)
     yield EventLog(engine)
     engine.dispose()
 

@@ -1,7 +1,6 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -110,14 +109,6 @@ async def test_second_hop_follows_found_passages_until_they_are_deleted(ferries:
     assert documents(await ferries.search(query)) == ["builder", "ferry"]
     await ferries.delete(["ferry"])
     assert await ferries.search(query) == []
-
-
-async def test_the_former_mode_searches_the_graph_and_warns(
-    ferries: Collection, caplog: pytest.LogCaptureFixture
-) -> None:
-    query = Query(text="Which pilot married?", k=2, mode="graph-ppr")
-    assert await ferries.search(query) == await ferries.search(replace(query, mode="graph"))
-    assert "use graph" in caplog.text
 
 
 async def test_deleting_an_unknown_document_deletes_nothing(settings: Settings) -> None:

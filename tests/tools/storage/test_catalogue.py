@@ -1,3 +1,4 @@
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
 
 from sleuth.tools.errors import StoreError, StoreTooNew, UnknownName, UsageError
+from sleuth.tools.storage import schema
 from sleuth.tools.storage.catalogue import Catalogue, Stored
 
 URL = "sqlite:///{}/catalogue.db"
@@ -143,3 +145,17 @@ def test_journal_lists_all_changes(steps: list[list[tuple[str, list[str]]] | str
         else:
             catalogue.put_documents([entry(name, *texts) for name, texts in step])
     assert replayed(catalogue) == catalogue.passage_ids()
+
+
+def test_older_store_is_migrated_statement_by_statement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_catalogue(tmp_path).close()
+    steps = ("ALTER TABLE sleuth_documents ADD COLUMN pages INTEGER", "UPDATE sleuth_documents SET pages = 1")
+    monkeypatch.setattr(schema, "SCHEMA_VERSION", 3)
+    monkeypatch.setattr(schema, "MIGRATIONS", {1: steps, 2: ("ALTER TABLE sleuth_documents DROP COLUMN pages",)})
+    for _ in range(2):
+        open_catalogue(tmp_path).close()
+    with closing(sqlite3.connect(tmp_path / "catalogue.db")) as database:
+        (found,) = database.execute("SELECT value FROM sleuth_meta WHERE key = 'schema_version'").fetchone()
+        columns = {row[1] for row in database.execute("PRAGMA table_info(sleuth_documents)")}
+    assert found == "3"
+    assert "pages" not in columns

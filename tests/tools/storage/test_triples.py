@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from entries import entry
 
-from sleuth.tools.errors import StoreError
-from sleuth.tools.sources.knowledge_graph.backends import CollectionGraph, LocalGraph, ServedGraph, open_graph
-from sleuth.tools.sources.knowledge_graph.functions import look_up
+from sleuth.graphs.methods.hybrid_rag.knowledge_graph.backends import CollectionGraph, ServedGraph, open_graph
+from sleuth.graphs.methods.hybrid_rag.knowledge_graph.functions import look_up
 from sleuth.tools.storage.catalogue import Catalogue, Entry
 from sleuth.tools.storage.triples import MemoryTriples, SqlTriples, TripleStore
 
@@ -86,21 +85,12 @@ async def test_collection_serves_as_knowledge_graph(kept: SqlTriples) -> None:
     assert found[2].problem == "nothing is known"
 
 
-async def test_graph_index_is_in_the_configured_folder(kept: SqlTriples, tmp_path: Path) -> None:
-    file = tmp_path / "graph.json"
-    file.write_text(json.dumps({"open": {}}), encoding="utf-8")
-    async with (
-        open_graph(None, kept) as nothing,
-        open_graph(str(file), kept) as local,
-        open_graph("http://x", kept) as served,
-    ):
-        assert (nothing, type(local), type(served)) == (None, LocalGraph, ServedGraph)
+async def test_graph_is_a_server_or_the_triples(kept: SqlTriples) -> None:
+    async with open_graph(None, kept) as nothing, open_graph("http://x", kept) as served:
+        assert (nothing, type(served)) == (None, ServedGraph)
     await kept.put({BORN_MARK: [BORN]}, version="1")
     async with open_graph(None, kept) as collection:
         assert isinstance(collection, CollectionGraph)
-    with pytest.raises(StoreError, match="cannot be read"):
-        async with open_graph(str(tmp_path / "none.json"), kept):
-            pass
 
 
 async def test_triples_are_deleted_with_the_last_passage_of_their_content(

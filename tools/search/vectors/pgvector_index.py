@@ -67,7 +67,6 @@ class PgVectorIndex(VectorIndex):
         graph = f"USING hnsw (vector halfvec_cosine_ops) WITH ({options})"
         with self._transaction() as connection:
             connection.execute(self._sql(f"CREATE INDEX IF NOT EXISTS {name} ON VECTORS {graph}"))
-            connection.execute(self._sql("DROP INDEX IF EXISTS VECTORS_bits"))  # of a former setting
 
     def count(self) -> int:
         """Return the number of passages."""

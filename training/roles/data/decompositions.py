@@ -10,8 +10,8 @@ from itertools import permutations
 from pathlib import Path
 from typing import NamedTuple
 
-from sleuth.studio.simulation.wording import content_words, find_references, mentions
 from training.questions import Row, TrainingSet, lines
+from training.simulation.wording import content_words, find_references, mentions
 
 _BRACKET = re.compile(r"\s*\([^()]*\)$")
 _WORD = re.compile(r"\w+")

@@ -30,8 +30,6 @@ from sleuth.graphs.runs.execution import RECURSION_LIMIT, compile_method
 from sleuth.studio.cli.app import run_cli
 from sleuth.studio.cli.options import parse_pairs
 from sleuth.studio.evaluation.run_folder import append_line, read_lines, write_lines
-from sleuth.studio.simulation import Simulation, gold_of
-from sleuth.studio.simulation.parameters import CLOSED_BOOK
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.search import Retriever
@@ -47,6 +45,8 @@ from training.roles.data.mix import BUDGET, count_by_prompt, mix_examples
 from training.roles.data.source_order import arrange
 from training.roles.data.teacher import Example, Learned, Teacher
 from training.roles.data.wording import reword
+from training.simulation import Simulation, gold_of
+from training.simulation.parameters import CLOSED_BOOK
 
 METHODS = ("plain-rag", "par-rag", "crp-rag", "retro-rag", "ras")
 STUDENT = {

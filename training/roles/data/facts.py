@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sleuth.agents.roles.reading import MAX_TRIPLES, Extraction, Triple
-from sleuth.studio.simulation import Gold, Hop
-from sleuth.studio.simulation.wording import ask_relation, fill_references, mentions
 from sleuth.tools.text.normalization import comparison_key
 from sleuth.tools.text.sentences import sentences
+from training.simulation import Gold, Hop
+from training.simulation.wording import ask_relation, fill_references, mentions
 
 Known = Mapping[tuple[str, str], Sequence[tuple[str, str, str]]]
 """Triples by the title and the text of their passage."""

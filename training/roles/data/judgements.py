@@ -8,11 +8,11 @@ from sleuth.agents.formatting import Source
 from sleuth.agents.roles.judging import ATTRIBUTION, RELEVANCE, SUPPORT, AttributionInput, RelevanceInput, SupportInput
 from sleuth.agents.roles.reading import Reading
 from sleuth.agents.roles.reasoning import Inferences
-from sleuth.studio.simulation.wording import find_names, mentions
 from sleuth.tools.text.sentences import sentences
 from training.questions import Abstract, ScientificClaim, ScientificEvidence, lines
 from training.roles.data.teacher import Example, Learned
 from training.roles.data.wording import paraphrase_naturally
+from training.simulation.wording import find_names, mentions
 
 _AROUND = 2
 """Sentences of an abstract shown before and after the evidence."""

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from sleuth.studio.simulation import Gold
-from sleuth.studio.simulation.wording import mentions
 from sleuth.tools.search import Query, Retriever
 from sleuth.tools.text.sentences import sentences
 from sleuth.tools.types import Hit, Passage
 from training.questions import TrainingSet, passage_of
+from training.simulation import Gold
+from training.simulation.wording import mentions
 
 WITHHELD, SILENT, GIVEN = 0.1, 0.12, 0.53
 """Shares of the examples in which one passage that a question needs is not found; is found, but does not contain the

@@ -24,11 +24,11 @@ from sleuth.agents.model_calls.output_parsing import Unparsable, parse
 from sleuth.agents.roles.inputs import ReadInput
 from sleuth.agents.roles.planning import SUB_QUERY, SubQueryOfDocument
 from sleuth.studio.cli.app import run_cli
-from sleuth.studio.simulation import gold_of
-from sleuth.studio.simulation.wording import mentions
 from sleuth.tools.settings import Settings
 from sleuth.tools.text.normalization import single_line
 from training.questions import TrainingQuestion, lines
+from training.simulation import gold_of
+from training.simulation.wording import mentions
 
 
 async def write_steps(model: Model, row: TrainingQuestion) -> list[dict[str, Any]]:

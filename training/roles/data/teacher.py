@@ -18,10 +18,10 @@ from sleuth.agents.roles.judging import VERIFY
 from sleuth.agents.roles.planning import EXPAND, PLAN
 from sleuth.agents.roles.reading import DRAFT, EXTRACT, Extraction
 from sleuth.agents.roles.reasoning import REQUERY
-from sleuth.studio.simulation import Gold, Simulation
-from sleuth.studio.simulation.wording import find_names, mentions
 from training.roles.data.teaching import TeachingModel, broaden
 from training.roles.data.wording import guided, is_awkward, paraphrase_naturally
+from training.simulation import Gold, Simulation
+from training.simulation.wording import find_names, mentions
 
 Facts = Callable[[Gold, str, str], Extraction]
 """Extraction of a passage's triples, by its title and text, in the run on a question."""

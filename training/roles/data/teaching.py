@@ -8,13 +8,14 @@ from functools import partial
 
 from sleuth.agents.role import Output
 from sleuth.agents.roles import judging, planning, reading
-from sleuth.studio.simulation import Gold, SimulatedModel, answering
-from sleuth.studio.simulation.gold import WHOLE
-from sleuth.studio.simulation.judging import review
-from sleuth.studio.simulation.model import HANDLERS
-from sleuth.studio.simulation.planning import refine
-from sleuth.studio.simulation.request_view import RequestView
-from sleuth.studio.simulation.wording import (
+from sleuth.tools.text.normalization import clauses, comparison_key
+from training.simulation import Gold, SimulatedModel, answering
+from training.simulation.gold import WHOLE
+from training.simulation.judging import review
+from training.simulation.model import HANDLERS
+from training.simulation.planning import refine
+from training.simulation.request_view import RequestView
+from training.simulation.wording import (
     ask_relation,
     content_words,
     fill_references,
@@ -22,7 +23,6 @@ from sleuth.studio.simulation.wording import (
     mentions,
     shorten,
 )
-from sleuth.tools.text.normalization import clauses, comparison_key
 
 _WORD = re.compile(r"\w+")
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
-from sleuth.studio.simulation import Gold
-from sleuth.studio.simulation.wording import describe
+from training.simulation import Gold
+from training.simulation.wording import describe
 
 _ASKED = {
     "author": "Who wrote {}?",

@@ -30,7 +30,7 @@ export function foundOn(path: readonly Moment[], texts: Texts): Map<string, Foun
   return found;
 }
 
-/** The searches that a step recorded; older releases recorded none. */
+/** The searches that a step recorded. */
 export function searchesOf(changed: JsonObject, texts: Texts) {
   return referencesIn(changed.searches ?? []).flatMap((each) => texts.searches.get(each) ?? []);
 }

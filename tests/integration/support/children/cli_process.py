@@ -63,8 +63,9 @@ def _main(arguments: Sequence[str], environment: dict[str, str], folder: str, wi
     for number, name in ((1, "out"), (2, "err")):
         with (Path(folder) / name).open("wb") as file:
             os.dup2(file.fileno(), number)
-    sys.argv = ["sleuth", *arguments]
-    importlib.import_module("sleuth.studio.cli.app").main()
+    is_simulated = arguments[0] == "training.simulation"
+    sys.argv = [*arguments] if is_simulated else ["sleuth", *arguments]
+    importlib.import_module("training.simulation.__main__" if is_simulated else "sleuth.studio.cli.app").main()
 
 
 def _run(
@@ -88,7 +89,7 @@ def _run(
 
 
 async def sleuth(*arguments: str, without: Sequence[str] = (), **environment: str) -> Done:
-    """`sleuth ARGUMENTS` with these variables set, `without` some packages."""
+    """`sleuth ARGUMENTS` with these variables set, `without` some packages; or `python -m training.simulation …`."""
     return await asyncio.to_thread(_run, arguments, environment, without)
 
 

@@ -191,14 +191,10 @@ def _age_graph(settings: Settings) -> None:
 
 
 def _age_runs(settings: Settings) -> None:
-    """Drop the indexes that older releases did not have."""
+    """Undo the last migrations of LangGraph's tables in Postgres."""
     engine = open_engine(runs_url(settings))
     with engine.begin() as connection:
-        found = set(inspect(connection).get_table_names())
-        if "sleuth_threads" in found:
-            for index in ("sleuth_threads_newest", "sleuth_threads_parent"):
-                connection.exec_driver_sql(f"DROP INDEX IF EXISTS {index}")
-        if "checkpoint_migrations" in found:
+        if "checkpoint_migrations" in inspect(connection).get_table_names():
             for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes"):
                 connection.exec_driver_sql(f"DROP INDEX IF EXISTS {table}_thread_id_idx")
             connection.exec_driver_sql("DELETE FROM checkpoint_migrations WHERE v > 5")

@@ -12,10 +12,10 @@ from playwright.async_api import Locator, Page, expect
 from scripted_model import reply
 
 from sleuth.agents.model import Message, Reply, Request
-from sleuth.studio.simulation.gold import Gold, gold_of
-from sleuth.studio.simulation.model import SimulatedModel
-from sleuth.studio.simulation.parameters import Simulation
 from sleuth.tools.errors import SleuthError
+from training.simulation.gold import Gold, gold_of
+from training.simulation.model import SimulatedModel
+from training.simulation.parameters import Simulation
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 DOCUMENTS = [EXAMPLES / "corpus" / f"{name}.md" for name in ("pellowrig-light", "bastian-oake", "sennick-harbour")]
