@@ -47,7 +47,7 @@ def run() -> None:
         main()
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]  # typeshed lacks None
+        threading.setprofile(None)
         imported = sorted(name for name in sys.modules if name == "sleuth" or name.startswith("sleuth."))
         files = sorted(str(Path(file).relative_to(ROOT)) for file in entered.files)
         print("\n".join(files if shows_files else []), file=sys.stderr)

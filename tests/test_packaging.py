@@ -33,7 +33,7 @@ EXTRAS = {
     "studio/model_server": ("torch", "vllm"),  # installed by `sleuth model install`
     "studio/server": ("serve", "postgres"),
     "training": ("train", "torch"),
-    "tools/collection/ray_cluster.py": ("ray",),
+    "tools/ingestion/ray_cluster.py": ("ray",),
     "tools/documents/community_loaders.py": ("loaders",),
     "tools/documents/formats/old_office_formats.py": ("loaders",),
     "tools/documents/formats/pdf_format.py": ("ocr",),

@@ -14,8 +14,8 @@ from sleuth.studio.evaluation.results import Result
 from sleuth.studio.evaluation.runs import Job, JobRunner, open_runner
 from sleuth.studio.simulation import Simulation
 from sleuth.tools.collection import Collection
-from sleuth.tools.collection.ray_cluster import RETRIES, cluster_failed, connect, processors
 from sleuth.tools.errors import ModelUnavailable, SleuthError, StoreError
+from sleuth.tools.ingestion.ray_cluster import RETRIES, cluster_failed, connect, processors
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.locks import hold
 

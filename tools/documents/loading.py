@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from mimetypes import guess_type
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -379,6 +380,12 @@ def read_original(path: Path, member: str = "") -> bytes:
     """Return the bytes of a file, or of a file in a zip archive; raise DocumentError if it cannot be read."""
     data = read_bytes(path)
     return read_member(data, member, limit=MAX_FILE_BYTES) if member else data
+
+
+def media_type_of(path: Path) -> str:
+    """Return the media type of a file by its name."""
+    suffix = path.suffix.lower()
+    return FORMATS[suffix][0] if suffix in FORMATS else guess_type(path.name)[0] or "application/octet-stream"
 
 
 def _modified(path: Path) -> str:

@@ -135,11 +135,9 @@ class RayWorkers:
         """Start the analysis of passages."""
         return self._start(analyze, given)
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Forget the last file; the cluster ends its idle workers itself."""
         self._last = None
-
-    close = stop
 
     def _start(self, function: Callable[..., Any], *given: object) -> "Future[Any]":
         """Start a task; return the future of its result, or of the error that it returns."""
