@@ -5,7 +5,7 @@ import gc
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -48,7 +48,6 @@ class Collection:
         catalogue: documents, passages and the journal.
         indexes: what search uses; they follow the catalogue.
         originals: copies of ingested files.
-        name_graphs: the knowledge graph of stored triples.
         reranker: orders the hits of a search, if there is one.
     """
 
@@ -58,7 +57,6 @@ class Collection:
         self.catalogue = catalogue
         self.indexes = IndexSet(settings, catalogue, embedder)
         self.originals = Originals(catalogue, settings.home)
-        self.name_graphs = NameGraphCache(catalogue, self.indexes.name_vectors_file, embedder)
         self.reranker: Reranker | None = EndpointReranker(settings) if settings.reranker else None
         self.search_slots = asyncio.Semaphore(4)  # searches at a time: asyncio has more threads, for other owners
         self._embedder = embedder
@@ -70,6 +68,11 @@ class Collection:
     def embedder(self) -> Embedder | None:
         """Return the embedder; None if SLEUTH_EMBEDDER is none."""
         return None if isinstance(self._embedder, NoEmbedder) else self._embedder
+
+    @cached_property
+    def name_graphs(self) -> NameGraphCache:
+        """Return the knowledge graph of stored triples."""
+        return NameGraphCache(self.catalogue, self.indexes.name_vectors_file, self._embedder)
 
     @classmethod
     @in_thread

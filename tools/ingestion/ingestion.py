@@ -205,7 +205,8 @@ class Ingestion:
     @in_thread
     def finish(self) -> None:
         """Delete unused vectors, names and file copies of deleted passages: the end of every change."""
-        self.collection.name_graphs.prune()
+        if self._indexes.name_vectors_file.exists():
+            self.collection.name_graphs.prune()
         self.collection.originals.delete_unused()
         self._indexes.finish()
 
