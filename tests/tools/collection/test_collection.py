@@ -182,7 +182,7 @@ async def test_searches_of_a_collection_leave_threads_to_others(settings: Settin
 
 
 def test_searching_imports_no_ingestion(tmp_path: Path) -> None:
-    """What reads files, starts workers or connects to a cluster is not loaded for a question."""
+    """A question needs no reader of files, no workers and no cluster."""
     script = """
 import asyncio, sys
 from pathlib import Path

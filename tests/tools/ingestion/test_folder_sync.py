@@ -309,7 +309,7 @@ async def test_unreadable_file_is_named_once_per_content(folder: Path, settings:
     assert str(folder / "broken.md") in await stored_texts(settings)
 
 
-async def test_unreadable_file_is_told_from_one_whose_name_begins_its_name(folder: Path, settings: Settings) -> None:
+async def test_unreadable_file_is_not_the_one_whose_name_begins_its_name(folder: Path, settings: Settings) -> None:
     broken = folder / "mill.txt: scan.pdf"
     broken.write_text("no PDF")
     assert (folder / "mill.txt").is_file()
