@@ -1,13 +1,14 @@
 """Share of the words of documents that their readers find, by kind of content.
 
     python -m benchmarks.document_text                   # the share for each kind; 1.00 is right
-    python -m benchmarks.document_text --write FOLDER    # 128 small files of ten formats
-    python -m benchmarks.document_text --read FOLDER     # read them in one process, to compare the time of two versions
+    python -m benchmarks.document_text --write FOLDER    # FOLDER/small: 128 files of ten formats; FOLDER/large: a PDF
+    python -m benchmarks.document_text --read FOLDER/small    # read them in one process: time and memory
 
 The documents are those of the tests, the same content in each format.
 """
 
 import json
+import time
 from collections import defaultdict
 from itertools import cycle, islice
 from pathlib import Path
@@ -17,11 +18,13 @@ from typing import Annotated
 import docx
 import openpyxl
 import typer
+from reportlab.pdfgen.canvas import Canvas
 
 from sleuth.tools.documents.loading import load
+from sleuth.tools.documents.resource_limits import peak_megabytes
 from sleuth.tools.errors import DocumentError
 from tests.support import document_cases as made
-from tests.support.made_files import saved
+from tests.support.made_files import drawn, saved
 
 
 def share(case: made.Case, folder: Path) -> float:
@@ -65,16 +68,36 @@ def write_small_files(folder: Path) -> None:
         (folder / f"file{number}.{suffix}").write_bytes(files[suffix])
 
 
+def write_large_pdf(folder: Path) -> None:
+    """Write a PDF of 300 pages, each with prose and a table of ten rows."""
+    words = "The ferry to the islands was built by Rosa Quill in the spring of 1843, and sailed for forty years."
+
+    def draw(canvas: Canvas) -> None:
+        for page in range(300):
+            lines = [f"Chapter {page}", *[words] * 20]
+            for at, line in enumerate(lines):
+                canvas.drawString(72, 780 - 14 * at, line)
+            for row in range(10):
+                for x, cell in zip((72, 220, 320), (f"Boat {row}", f"{1840 + row}", f"{row}.50"), strict=True):
+                    canvas.drawString(x, 440 - 14 * row, cell)
+            canvas.showPage()
+
+    (folder / "book.pdf").write_bytes(drawn(draw))
+
+
 def main(
-    write: Annotated[Path | None, typer.Option(help="Write 128 small files into this folder.")] = None,
+    write: Annotated[Path | None, typer.Option(help="Write small files and a large one into this folder.")] = None,
     read: Annotated[Path | None, typer.Option(help="Read the files of this folder.")] = None,
 ) -> None:
     """Print the share of words that are found, write small files, or read them."""
     if write:
-        write.mkdir(parents=True, exist_ok=True)
-        write_small_files(write)
+        for name, make in {"small": write_small_files, "large": write_large_pdf}.items():
+            (write / name).mkdir(parents=True, exist_ok=True)
+            make(write / name)
     elif read:
-        print(sum(len(load(path).text) for path in sorted(read.iterdir())), "characters")
+        began = time.process_time()
+        characters = sum(len(load(path).text) for path in sorted(read.iterdir()))
+        print(f"{characters} characters, {time.process_time() - began:.1f} s, {peak_megabytes():.0f} MiB")
     else:
         print_shares()
 

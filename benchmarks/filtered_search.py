@@ -18,7 +18,8 @@ import numpy as np
 from benchmarks.growth.corpus import line_of, questions
 from benchmarks.harness import Projected, clock, write_json
 from sleuth.tools.collection import Collection
-from sleuth.tools.collection.batch_reader import make_entry
+from sleuth.tools.ingestion.batch_reader import make_entry
+from sleuth.tools.ingestion.ingestion import Ingestion
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.settings import Settings
 
@@ -39,7 +40,9 @@ async def fill(collection: Collection, passages: int) -> None:
     for start in range(known, passages, BATCH):
         numbers = range(start, min(start + BATCH, passages))
         lines = [replace(line_of(number), tags=tags_of(number)) for number in numbers]
-        await collection.put([make_entry(document_id=line.id, source="filtered.jsonl", loaded=line) for line in lines])
+        await Ingestion(collection).put(
+            [make_entry(document_id=line.id, source="filtered.jsonl", loaded=line) for line in lines]
+        )
         await collection.catch_up()
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from sleuth.graphs.core.answer import Answer
-from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.survey.cells import read_value
 from sleuth.studio.client.sleuth import open_sleuth
+from sleuth.tools.ingestion.ingestion import ingest
 from sleuth.tools.settings import Settings
 
 COLUMNS = [

@@ -39,12 +39,12 @@ from benchmarks.harness import EXAMPLES, golds, write_json
 from benchmarks.servers import USAGE, completion, free_port, model_routes, serve_app, serving, wait_until_up
 from sleuth.agents.model import Reply, Request
 from sleuth.graphs.core.context import Services
-from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer, open_sleuth
 from sleuth.tools.collection import Collection
+from sleuth.tools.ingestion.ingestion import ingest
 from training.simulation import Gold, SimulatedModel, Simulation
 
 ENOUGH = 0.9

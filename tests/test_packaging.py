@@ -25,7 +25,8 @@ FOLDERS = ("prompts", "tools", "agents", "graphs", "studio", "training")
 
 EXTRAS = {
     "agents/graph_encoder.py": ("graph", "torch"),
-    "graphs": ("postgres", "sync"),
+    "graphs": ("postgres",),
+    "tools/ingestion": ("sync",),
     "studio/cli/commands/serve.py": ("serve",),
     "studio/langgraph_dev": ("studio", "serve"),
     "studio/evaluation": ("eval",),
@@ -33,7 +34,7 @@ EXTRAS = {
     "studio/model_server": ("torch", "vllm"),  # installed by `sleuth model install`
     "studio/server": ("serve", "postgres"),
     "training": ("train", "torch"),
-    "tools/collection/ray_cluster.py": ("ray",),
+    "tools/ingestion/ray_cluster.py": ("ray",),
     "tools/documents/community_loaders.py": ("loaders",),
     "tools/documents/formats": ("office",),
     "tools/documents/formats/pdf_format.py": ("ocr",),

@@ -6,8 +6,8 @@ from hashlib import sha1
 from pathlib import Path
 from typing import Any
 
-from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.collection import Collection
+from sleuth.tools.ingestion.ingestion import ingest
 from sleuth.tools.search import Query
 from sleuth.tools.settings import Settings
 

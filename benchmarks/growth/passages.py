@@ -31,10 +31,10 @@ from benchmarks.growth.corpus import line_of, questions, write
 from benchmarks.growth.fits import Row, read_rows, table
 from benchmarks.harness import Projected, Spent, clock, in_own_process, write_json
 from benchmarks.servers import Server, chroma, postgres
-from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.collection import Collection
-from sleuth.tools.collection.batch_reader import make_entry
 from sleuth.tools.documents.resource_limits import peak_megabytes
+from sleuth.tools.ingestion.batch_reader import make_entry
+from sleuth.tools.ingestion.ingestion import Ingestion, ingest
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.search.vectors import Embedder, NoEmbedder, VectorIndex
 from sleuth.tools.settings import Settings
@@ -118,7 +118,7 @@ async def _searched(size: Size, asked: Questions) -> Row:
 
 def recall(collection: Collection, asked: Questions) -> float:
     """Return the share of the nearest passages, found by comparing all of them, that dense search finds."""
-    index = collection._indexes.ready("dense", lambda _name, _passages: None)
+    index = collection.indexes.ready("dense", lambda _name, _passages: None)
     assert isinstance(index, VectorIndex)
     every, embedder, shares = frozenset(index.ids()), Projected(), []
     for question, _ in asked[:EXACT]:
@@ -155,7 +155,7 @@ async def add(collection: Collection, number: int) -> tuple[str, Spent]:
     line = line_of(number)
     new = make_entry(document_id=line.id, source="growth", loaded=line)
     with clock() as taken:
-        await collection.put([new])
+        await Ingestion(collection).put([new])
         await collection.catch_up()
     return new.document.id, taken.spent
 
@@ -167,7 +167,7 @@ async def change(collection: Collection, size: Size) -> Row:
         id_, spent = await add(collection, number)
         added.append(1000 * spent.wall)
         with clock() as taken:
-            await collection.delete([id_])
+            await Ingestion(collection).delete([id_])
         deleted.append(1000 * taken.spent.wall)
     return {"add_one_ms": median(added), "delete_one_ms": median(deleted)}
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sleuth.graphs.core.answer import Answer as Answer, Citation as Citation, Note as Note
     from sleuth.graphs.core.context import Budget as Budget, Context as Context
     from sleuth.graphs.core.events import Delta as Delta, Reset as Reset, Step as Step
-    from sleuth.graphs.ingestion.pipeline import IngestReport as IngestReport
+    from sleuth.tools.ingestion.ingestion import IngestReport as IngestReport
     from sleuth.graphs.registry import METHODS as METHODS
     from sleuth.graphs.core.run_parameters import RunOptions as RunOptions
     from sleuth.graphs.runs.history import CheckpointView as CheckpointView
@@ -51,7 +51,7 @@ _PUBLIC = {
     "Delta": "sleuth.graphs.core.events.Delta",
     "Reset": "sleuth.graphs.core.events.Reset",
     "Step": "sleuth.graphs.core.events.Step",
-    "IngestReport": "sleuth.graphs.ingestion.pipeline.IngestReport",
+    "IngestReport": "sleuth.tools.ingestion.IngestReport",
     "METHODS": "sleuth.graphs.registry.METHODS",
     "CheckpointView": "sleuth.graphs.runs.history.CheckpointView",
     "sync": "sleuth.studio.client.sync",

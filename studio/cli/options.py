@@ -37,6 +37,11 @@ KeepOriginals = Annotated[
         "--keep-originals", help="Keep copies of the files, so that citations open in them (SLEUTH_KEEP_ORIGINALS)."
     ),
 ]
+Meta = Annotated[
+    list[str] | None,
+    typer.Option("--meta", metavar="NAME=TEXT", help="An own field of the documents, for --where; may be repeated."),
+]
+META_FORM = "--meta takes NAME=TEXT, such as client=Ada, not {!r}."
 Workers = Annotated[
     int | None, typer.Option(min=1, max=256, help="Number of files to read simultaneously (SLEUTH_INGEST_WORKERS).")
 ]

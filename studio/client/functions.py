@@ -19,8 +19,6 @@ from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget, Context
 from sleuth.graphs.core.events import Event
 from sleuth.graphs.core.run_parameters import DEFAULT_METHOD, RunOptions
-from sleuth.graphs.ingestion.pipeline import NO_META, IngestProgress, IngestReport
-from sleuth.graphs.ingestion.pipeline import ingest as ingest_paths
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.history import CheckpointView, fork_run, list_checkpoints
@@ -28,6 +26,8 @@ from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.opening import open_collection
 from sleuth.studio.client.sleuth import open_sleuth
 from sleuth.tools.collection import Collection
+from sleuth.tools.ingestion.ingestion import NO_META, IngestProgress, IngestReport, open_ingestion
+from sleuth.tools.ingestion.ingestion import ingest as ingest_paths
 from sleuth.tools.search import Mode, Query, find_mode
 from sleuth.tools.search.vectors.embedder import LangChainEmbedder
 from sleuth.tools.settings import Settings
@@ -162,8 +162,8 @@ async def delete(*ids: str, settings: Settings | None = None) -> int:
         UnknownName: a document does not exist; none is deleted.
         StoreBusy: another process uses the store.
     """
-    async with open_collection(await _or_default(settings), "exclusive", command="sleuth") as collection:
-        return await collection.delete(ids)
+    async with open_ingestion(await _or_default(settings), command="sleuth") as ingestion:
+        return await ingestion.delete(ids)
 
 
 def as_tool(method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa: ANN401 - those of ask

@@ -29,13 +29,13 @@ from pydantic import BaseModel, ConfigDict, Field, computed_field
 from sqlalchemy import Column, Integer, MetaData, String, Table, Text, insert, select, update
 from sqlalchemy.engine import Engine
 
-from sleuth.graphs.ingestion.pipeline import IngestProgress, ingest_into
 from sleuth.studio.server.retry import retry_until_stored
 from sleuth.studio.server.schemas.errors import STORE_AWAY, describe_failure
 from sleuth.studio.server.telemetry.metrics import Telemetry
 from sleuth.studio.server.tenants import Tenants
 from sleuth.tools import errors
 from sleuth.tools.documents.loading import SIDECAR
+from sleuth.tools.ingestion.ingestion import Ingestion, IngestProgress
 from sleuth.tools.storage.database import in_thread, is_database_error, is_refused, make_tables, transaction
 from sleuth.tools.storage.locks import HomeLock
 from sleuth.tools.types import now
@@ -341,13 +341,9 @@ class IngestionWorker:
             def show(progress: IngestProgress) -> None:
                 self._pending[id] = _after(self._pending[id], progress, folder)
 
-            await ingest_into(
-                await self.uploads.place(begun),
-                settings=self._tenants.settings_of(owner),
-                collection=collection,
-                on_progress=show,
-                stopped=lambda: self._is_stopping(id),
-            )
+            paths = await self.uploads.place(begun)
+            async with Ingestion(collection) as ingestion:
+                await ingestion.run(paths, on_progress=show, stopped=lambda: self._is_stopping(id))
             await collection.catch_up()
             is_cut_short = self._is_stopping(id) and self._pending[id].read < begun.total
             # Under the home lock: another server with this SLEUTH_HOME may wait to ingest the same upload.
@@ -386,9 +382,8 @@ def _after(ingest: Ingest, progress: IngestProgress, folder: Path) -> Ingest:
     """Return the ingest after a report of progress; files are named by their path in the owner's folder."""
     failed, outcomes = ingest.failed, dict(ingest.outcomes)
     if progress.failure:
-        problem = progress.failure.replace(f"{folder}/", "")
-        source = max((name for name in ingest.files if problem.startswith(name)), key=len, default="")
-        failed = (*failed, Failure(source=source, problem=problem))
+        source = str(progress.failure.path.relative_to(folder))
+        failed = (*failed, Failure(source=source, problem=str(progress.failure).replace(f"{folder}/", "")))
     for path, difference in progress.differences.items():
         if difference != "unchanged":  # after a retry it means: stored by this upload
             outcomes[str(Path(path).relative_to(folder))] = "replaced" if difference == "updated" else "added"

@@ -16,8 +16,8 @@ from sleuth.graphs.persistence.threads import Threads
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import MissingModel, open_services
 from sleuth.tools.collection import Collection
-from sleuth.tools.collection.collection import make_passage_embedder
 from sleuth.tools.errors import ModelTimeout, ModelUnavailable
+from sleuth.tools.ingestion.ingestion import make_passage_embedder
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
 

@@ -17,11 +17,11 @@ from hashing_embedder import HashingEmbedder
 from scripted_model import ScriptedModel
 
 from sleuth.graphs.core.context import Services
-from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import ModelUnavailable
+from sleuth.tools.ingestion.ingestion import ingest
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.settings import Settings
 from sleuth.tools.types import Hit, Passage

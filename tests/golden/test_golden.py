@@ -10,11 +10,11 @@ from scripted_model import ScriptedModel
 
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Services
-from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.history import export_run, list_checkpoints
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.collection.collection import Collection
+from sleuth.tools.ingestion.ingestion import Ingestion, ingest
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.settings import Settings
 
@@ -82,6 +82,6 @@ async def test_golden_documents_are_changed_and_deleted(home: Settings, tmp_path
     assert (report.added, report.updated + report.unchanged, report.failed, report.passages) == (0, 2, 0, 1)
     async with await Collection.open(home, embedder=HashingEmbedder()) as library:
         assert await found(library, f"Ferry. {new}") == {mode: ["ferry"] for mode in MODES}
-        await library.delete(["ferry"])
+        await Ingestion(library).delete(["ferry"])
         assert [document.id for document in await library.documents()] == ["yard"]
         assert ["ferry"] not in (await found(library, f"Ferry. {new}")).values()

@@ -40,18 +40,21 @@ _BATCH = 256
 _JOURNAL_PAGE = 512
 
 
+def ignore(_index: IndexName, _passages: int) -> None:
+    """Ignore progress."""
+
+
 class IndexSet:
-    """Keyword index, entity graph and vectors; `notes` has a line for each repair."""
+    """Keyword index, entity graph and vectors; `notes` has a line for each repair, `analyzer` analyzes passages."""
 
     def __init__(
         self,
         settings: Settings,
         catalogue: Catalogue,
         embedder: Embedder,
-        analyzer: PassageAnalyzer | None = None,
     ) -> None:
         self.notes: list[str] = []
-        self._analyzer = analyzer or PassageAnalyzer()
+        self.analyzer = PassageAnalyzer()
         self._settings = settings
         self._catalogue = catalogue
         self._embedder = embedder
@@ -183,9 +186,9 @@ class IndexSet:
     def _make(self, name: IndexName) -> Index:
         home = self._settings.home
         if name == "keyword":
-            return KeywordIndex(home / "keywords" / self._file_name, self._analyzer.terms)
+            return KeywordIndex(home / "keywords" / self._file_name, self.analyzer.terms)
         if name == "graph":
-            return GraphIndex(home / "mentions" / f"{self._file_name}.db", self._analyzer.names)
+            return GraphIndex(home / "mentions" / f"{self._file_name}.db", self.analyzer.names)
         built_with = None if "dense" in self.names else self._catalogue.embedder()
         return open_vectors(self._settings, NoEmbedder(built_with) if built_with else self._embedder)
 

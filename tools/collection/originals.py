@@ -7,44 +7,38 @@ copies without a document; the next removal removes these too.
 All methods block: call them in a thread.
 """
 
-import logging
 import os
 import threading
-from collections.abc import Callable
-from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
-from mimetypes import guess_type
 from pathlib import Path
 
-from sleuth.tools.collection.batch_reader import Batch
-from sleuth.tools.documents.loading import FORMATS, read_original
-from sleuth.tools.errors import DocumentError, StoreError
-from sleuth.tools.storage.catalogue import Catalogue, Entry, Stored
-
-_log = logging.getLogger(__name__)
+from sleuth.tools.storage.catalogue import Catalogue
 
 FOLDER = "originals"
 
 
 class Originals:
-    """The copies of the files of one owner."""
+    """The copies of the files of one owner.
+
+    Attributes:
+        lock: excludes the removal of copies until the catalogue names new ones.
+    """
 
     def __init__(self, catalogue: Catalogue, home: Path) -> None:
         self._catalogue = catalogue
         self._home = home
-        self._turn = threading.Lock()
+        self.lock = threading.Lock()
 
-    def put(self, batch: Batch, store: Callable[[list[Entry]], Stored]) -> Stored:
-        """Copy the files of a batch, then store its entries with the names of the copies.
-
-        A file that can no longer be read is stored without a copy.
+    def add(self, data: bytes) -> str:
+        """Write the copy of a file if it is missing, and return its name; the caller holds `lock`.
 
         Raises:
-            StoreError: a copy cannot be written.
+            OSError: it cannot be written.
         """
-        with self._turn:
-            return store([replace(entry, original=self._copy(batch, entry)) for entry in batch.entries])
+        name = sha256(data).hexdigest()
+        _write(self._folder / name, data)
+        return name
 
     def path_of(self, document_id: str) -> Path | None:
         """Return the copy of the file of a document; None if there is none."""
@@ -58,42 +52,16 @@ class Originals:
         """Delete the copies that no document of the owner names, and unfinished ones."""
         if not (self._home / FOLDER).is_dir():
             return
-        with self._turn:
+        with self.lock:
             used = self._catalogue.originals_in_use()
             for path in self._folder.glob("*"):
                 if path.name not in used:
                     path.unlink(missing_ok=True)
 
-    def _copy(self, batch: Batch, entry: Entry) -> str:
-        """Write the copy of a file if it is missing; return its name, empty if there is no file."""
-        if (file := batch.sources.get(entry.document.id)) is None:
-            return ""
-        try:
-            data = read_original(*file)
-        except DocumentError as error:
-            _log.warning("no copy of %s is kept: the file %s", entry.document.source, error)
-            return ""
-        name = sha256(data).hexdigest()
-        try:
-            _write(self._folder / name, data)
-        except OSError as error:
-            raise StoreError(
-                f"The copy of {entry.document.source} cannot be stored: {error.strerror}. Free some space, or set "
-                "SLEUTH_KEEP_ORIGINALS=false, and ingest again."
-            ) from error
-        return name
-
     @cached_property
     def _folder(self) -> Path:
         owner = sha256(self._catalogue.owner.encode()).hexdigest()[:16]
         return self._home / FOLDER / self._catalogue.id() / owner
-
-
-def media_type_of(path: Path) -> str:
-    """Return the media type of an original file by its name."""
-    suffix = path.suffix.lower()
-    known = FORMATS.get(suffix)
-    return known[0] if known else guess_type(path.name)[0] or "application/octet-stream"
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -4,13 +4,10 @@ It takes most of the processor time of an ingest without vectors. All methods bl
 """
 
 from collections import ChainMap, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any, TypeAlias
+from typing import Any
 
-from sleuth.tools.collection.ray_cluster import RayWorkers
-from sleuth.tools.documents.parallel_reading import LocalWorkers
-from sleuth.tools.documents.worker import WorkerError
 from sleuth.tools.text.names import PassageNames, find_names
 from sleuth.tools.text.stemming import KeywordTerms, find_terms
 from sleuth.tools.types import Passage
@@ -20,33 +17,33 @@ _CHUNK = 32
 _MIN_CHARACTERS = 100_000
 """Shorter texts are analyzed in this process: a worker process takes a second to start."""
 
-Workers: TypeAlias = LocalWorkers | RayWorkers
-"""Worker processes of an ingest."""
+Submit = Callable[[dict[str, Any]], "Future[dict[str, Any]]"]
+"""Has a worker process run `sleuth.tools.text.analysis.analyze`; the result is empty if the process fails."""
 
 
 class PassageAnalyzer:
     """Analyzes passages, with the same results in this process and in worker processes."""
 
-    def __init__(self, workers: Workers | None = None) -> None:
-        self._workers = workers
+    def __init__(self) -> None:
         # Of the batch that is indexed and of the one that is read meanwhile.
         self._started: deque[dict[Passage, tuple[Future[dict[str, Any]], int]]] = deque(maxlen=2)
 
-    def start(self, passages: Sequence[Passage], detected: Sequence[str | None] = ()) -> None:
-        """Have worker processes analyze passages that will be indexed next; without them, do nothing.
+    def start(self, submit: Submit, passages: Sequence[Passage], detected: Sequence[str | None] = ()) -> None:
+        """Have worker processes analyze passages that will be indexed next, if they are long.
 
         Args:
+            submit: Starts the analysis in a worker process.
             passages: The passages.
             detected: The language of each passage if it is known, see `find_terms`; the detector of a worker process
                 takes a second to load.
         """
-        if self._workers is None or sum(len(passage.text) for passage in passages) < _MIN_CHARACTERS:
+        if sum(len(passage.text) for passage in passages) < _MIN_CHARACTERS:
             return
         started: dict[Passage, tuple[Future[dict[str, Any]], int]] = {}
         for start in range(0, len(passages), _CHUNK):
             part = passages[start : start + _CHUNK]
             rows = [(passage.document_id, passage.title, passage.text) for passage in part]
-            call = self._workers.submit_analysis({"rows": rows, "detected": detected[start : start + _CHUNK]})
+            call = submit({"rows": rows, "detected": detected[start : start + _CHUNK]})
             started |= {passage: (call, at) for at, passage in enumerate(part)}
         self._started.append(started)
 
@@ -67,5 +64,5 @@ class PassageAnalyzer:
         calls = ChainMap(*self._started)
         try:
             return [calls[passage][0].result()["found"][calls[passage][1]] for passage in passages]
-        except (KeyError, WorkerError):
+        except KeyError:
             return None

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from mimetypes import guess_type
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -57,14 +58,21 @@ from sleuth.tools.documents.formats.plain_formats import (
 from sleuth.tools.documents.formats.powerpoint_format import read_pptx
 from sleuth.tools.documents.formats.tables import repeat_headers
 from sleuth.tools.documents.formats.word_format import read_docx, read_rtf
-from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, is_folder, ordinary_size, printable, within
+from sleuth.tools.documents.resource_limits import (
+    BOUNDS,
+    MAX_FILE_BYTES,
+    Bounds,
+    is_folder,
+    ordinary_size,
+    printable,
+    read_bytes,
+    within,
+)
 from sleuth.tools.documents.worker import Worker, WorkerError
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.text.encoded_data import LEFT_OUT, without_encoded_data
 from sleuth.tools.text.normalization import decode, encoding_doubt, normalize, title_from
 
-MIB = 1 << 20
-MAX_FILE_BYTES = 64 * MIB
 SIDECAR = ".meta.json"
 """Added to the name of a file, the name of a file of its properties."""
 MAX_SOURCE_BYTES = 2_000
@@ -187,17 +195,16 @@ _DOCUMENT = TypeAdapter(LoadedDocument)
 
 
 class FileReader:
-    """Reader of single files in a worker process: a file that crashes the parser or exceeds a limit only fails itself.
-
-    `stop` ends the worker process until the next file that needs one, `close` for good.
-    """
+    """Reader of files in a worker process: one that crashes the parser or exceeds a limit only fails itself."""
 
     def __init__(self, *, loaders: Loaders = NO_LOADERS, bounds: Bounds = BOUNDS) -> None:
         self._loaders = loaders
         self._bounds = bounds
         self._worker = Worker(f"{__name__}.load_from_json", bounds)
-        self.close = self._worker.close
-        self.stop = self._worker.stop
+
+    def close(self) -> None:
+        """End the worker process for good, also while it works."""
+        self._worker.close()
 
     def read(self, path: Path, member: str = "") -> LoadedDocument:
         """Read one file, or a file in a zip archive.
@@ -361,24 +368,16 @@ def _read_with(loader: str, path: Path, member: str, data: bytes) -> Content:
         return read_with(loader, unpacked)
 
 
-def read_bytes(path: Path) -> bytes:
-    """Return the bytes of a file; raise DocumentError if it cannot be opened, is too large or empty."""
-    try:
-        if (size := ordinary_size(path)) > MAX_FILE_BYTES:
-            most = MAX_FILE_BYTES / MIB
-            raise DocumentError(f"has {size / MIB:,.1f} MiB, and at most {most:,.1f} MiB are read. Split it.")
-        data = path.read_bytes()
-    except OSError as error:
-        raise DocumentError(f"cannot be opened ({error.strerror}). Check that it exists and is readable.") from error
-    if not data:
-        raise DocumentError("is empty. Fill it, or leave it out.")
-    return data
-
-
 def read_original(path: Path, member: str = "") -> bytes:
     """Return the bytes of a file, or of a file in a zip archive; raise DocumentError if it cannot be read."""
     data = read_bytes(path)
     return read_member(data, member, limit=MAX_FILE_BYTES) if member else data
+
+
+def media_type_of(path: Path) -> str:
+    """Return the media type of a file by its name."""
+    suffix = path.suffix.lower()
+    return FORMATS[suffix][0] if suffix in FORMATS else guess_type(path.name)[0] or "application/octet-stream"
 
 
 def _modified(path: Path) -> str:

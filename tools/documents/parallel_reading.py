@@ -8,13 +8,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from sleuth.tools.documents.corpus import is_corpus
 from sleuth.tools.documents.file_list import Item
 from sleuth.tools.documents.loading import NO_LOADERS, FileReader, LoadedDocument, Loaders
 from sleuth.tools.documents.resource_limits import BOUNDS, Bounds
-from sleuth.tools.documents.worker import Worker
+from sleuth.tools.documents.worker import Worker, WorkerError
 from sleuth.tools.errors import DocumentError, StoreError
 
 _AHEAD = 2
@@ -40,11 +40,6 @@ class _Pool:
         except RuntimeError as error:
             raise StoreError("The collection is closed.") from error
 
-    def stop(self) -> None:
-        for process in [self._free.popleft() for _ in range(len(self._free))]:
-            process.stop()
-            self._free.append(process)
-
     def close(self) -> None:
         for process in self._processes:
             process.close()
@@ -56,6 +51,23 @@ class _Pool:
             return call(process)
         finally:
             self._free.append(process)
+
+
+class Workers(Protocol):
+    """Worker processes that read files and analyze passages, on this machine or others."""
+
+    @property
+    def count(self) -> int:
+        """Return the number of files that are read in parallel."""
+
+    def submit(self, item: Item) -> "Future[LoadedDocument]":
+        """Start reading a file; the result raises what `FileReader.read` raises."""
+
+    def submit_analysis(self, given: dict[str, Any]) -> "Future[dict[str, Any]]":
+        """Start the analysis of passages; the result is empty if the process fails."""
+
+    def close(self) -> None:
+        """End the processes for good, also while they work."""
 
 
 class LocalWorkers:
@@ -71,18 +83,20 @@ class LocalWorkers:
         return self._readers.submit(lambda reader: reader.read(item.path, item.member))
 
     def submit_analysis(self, given: dict[str, Any]) -> "Future[dict[str, Any]]":
-        """Start the analysis of passages; the result raises WorkerError if the process fails."""
-        return self._analyzers.submit(lambda worker: worker.call(given, seconds=_ANALYSIS_BOUNDS.patience))
-
-    def stop(self) -> None:
-        """End the processes that do nothing; the next call starts them again."""
-        self._readers.stop()
-        self._analyzers.stop()
+        """Start the analysis of passages; the result is empty if the process fails."""
+        return self._analyzers.submit(lambda worker: _analysis(worker, given))
 
     def close(self) -> None:
         """End the processes for good, also while they work."""
         self._readers.close()
         self._analyzers.close()
+
+
+def _analysis(worker: Worker, given: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return worker.call(given, seconds=_ANALYSIS_BOUNDS.patience)
+    except WorkerError:
+        return {}
 
 
 def read_ahead(

@@ -10,6 +10,9 @@ from typing import Literal
 
 from sleuth.tools.errors import DocumentError
 
+MIB = 1 << 20
+MAX_FILE_BYTES = 64 * MIB
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bounds:
@@ -35,6 +38,20 @@ class Bounds:
 BOUNDS = Bounds()
 
 is_folder = os.path.isdir  # Path.is_dir raises an error for a folder inside one that may not be entered
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the bytes of a file; raise DocumentError if it cannot be opened, is too large or empty."""
+    try:
+        if (size := ordinary_size(path)) > MAX_FILE_BYTES:
+            most = MAX_FILE_BYTES / MIB
+            raise DocumentError(f"has {size / MIB:,.1f} MiB, and at most {most:,.1f} MiB are read. Split it.")
+        data = path.read_bytes()
+    except OSError as error:
+        raise DocumentError(f"cannot be opened ({error.strerror}). Check that it exists and is readable.") from error
+    if not data:
+        raise DocumentError("is empty. Fill it, or leave it out.")
+    return data
 
 
 def ordinary_size(path: Path) -> int:

@@ -161,8 +161,7 @@ class NameGraphCache:
 
     def prune(self) -> None:
         """Delete the stored vectors of names that no passage has any more."""
-        if self._vectors.exists():
-            self._vectors.prune(names_in(find_facts(self._catalogue.triples().all())))
+        self._vectors.prune(names_in(find_facts(self._catalogue.triples().all())))
 
 
 def stationary_shares(step: "csr_array", start: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -51,10 +51,6 @@ class NameVectorFile:
         self._file = file
         self._embedder = embedder
 
-    def exists(self) -> bool:
-        """Return whether there is a file."""
-        return self._file.exists()
-
     def update(self, names: Mapping[int, str]) -> NameVectors:
         """Embed the names that the file does not have, compare them with all others, and drop those that are gone."""
         stored = self._load()

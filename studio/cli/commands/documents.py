@@ -12,8 +12,6 @@ import typer
 from rich.console import Group
 from rich.text import Text
 
-from sleuth.graphs.ingestion.pipeline import IngestProgress, IngestReport
-from sleuth.graphs.ingestion.pipeline import ingest as ingest_paths
 from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.client.opening import open_collection
@@ -21,6 +19,8 @@ from sleuth.studio.console.output import JsonOption, Listing, counted, emit, pro
 from sleuth.tools.collection import Collection
 from sleuth.tools.documents.formats.content import at_words
 from sleuth.tools.errors import UsageError
+from sleuth.tools.ingestion.ingestion import IngestProgress, IngestReport, open_ingestion
+from sleuth.tools.ingestion.ingestion import ingest as ingest_paths
 from sleuth.tools.search import GRAPH_MODES, Query, find_mode
 from sleuth.tools.search.retriever import MODES
 from sleuth.tools.search.vectors import NONE
@@ -52,12 +52,7 @@ async def ingest(
     chroma_collection: Annotated[
         str | None, typer.Option(metavar="NAME", help="The collection to import, if there are several.")
     ] = None,
-    meta: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--meta", metavar="NAME=TEXT", help="An own field of the documents, for --where; may be repeated."
-        ),
-    ] = None,
+    meta: options.Meta = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with status 1 if a file cannot be read.")] = False,
     workers: options.Workers = None,
     ray: options.Ray = None,
@@ -80,7 +75,7 @@ async def ingest(
     roots = [Path(path) for path in paths or []]
     failures: list[str] = []
     with show_progress(failures) as show:
-        fields = options.parse_pairs(meta, "--meta takes NAME=TEXT, such as client=Ada, not {!r}.")
+        fields = options.parse_pairs(meta, options.META_FORM)
         report = await ingest_paths(roots, settings=settings, on_progress=show, rebuild=rebuild, meta=fields)
     in_words = _in_words(report, failures, has_files=bool(roots))
     emit({**asdict(report), "failures": failures}, as_json, in_words)
@@ -96,7 +91,7 @@ def show_progress(failures: list[str]) -> Iterator[Callable[[IngestProgress], No
 
         def show(progress: IngestProgress) -> None:
             if progress.failure:
-                failures.append(progress.failure)
+                failures.append(str(progress.failure))
             if progress.failure and len(failures) <= MAX_SKIPPED:
                 bars.console.print(Text(f"! {progress.failure}", style="yellow"), soft_wrap=True)
             indexed = f"{progress.embedded:,} of {progress.stored:,} new passages indexed, files"
@@ -179,10 +174,8 @@ async def delete(
     as_json: JsonOption = False,
 ) -> None:
     """Delete documents from the catalogue and all indexes."""
-    async with open_collection(
-        options.settings_with(wait=wait), "exclusive", command="sleuth docs delete"
-    ) as collection:
-        deleted = await collection.delete([await collection.complete_id(id_) for id_ in ids])
+    async with open_ingestion(options.settings_with(wait=wait), command="sleuth docs delete") as ingestion:
+        deleted = await ingestion.delete([await ingestion.collection.complete_id(id_) for id_ in ids])
     emit({"deleted": deleted}, as_json, f"Deleted {counted(deleted, 'document')}.")
 
 

@@ -11,13 +11,14 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from sleuth.graphs.ingestion.folder_sync import SyncReport, apply_diff, compare_folder, follow_folder
 from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.documents import report_lines, show_progress
 from sleuth.studio.console.output import JsonOption, counted, emit, progress_console
-from sleuth.tools.collection.folder_diff import FolderDiff
 from sleuth.tools.errors import UsageError
+from sleuth.tools.ingestion.folder_diff import FolderDiff
+from sleuth.tools.ingestion.folder_sync import apply_diff, compare_folder, follow_folder
+from sleuth.tools.ingestion.ingestion import IngestReport, own_fields
 from sleuth.tools.settings import Settings
 
 MAX_SHOWN = 20
@@ -34,6 +35,7 @@ async def sync(
     watch: Annotated[
         bool, typer.Option("--watch", help="Then apply further changes of the folder as they happen, until Ctrl-C.")
     ] = False,
+    meta: options.Meta = None,
     workers: options.Workers = None,
     ray: options.Ray = None,
     keep_originals: options.KeepOriginals = None,
@@ -44,6 +46,7 @@ async def sync(
     if not folder:
         raise UsageError("The folder is empty. Check shell variables; `.` is the working folder.")
     settings = options.settings_with(keep_originals=keep_originals, ingest_workers=workers, ray=ray, wait=wait)
+    fields = own_fields(options.parse_pairs(meta, options.META_FORM))
     root = await asyncio.to_thread(Path(folder).absolute)
     diff = await compare_folder(root, settings=settings)
     console = progress_console()
@@ -52,20 +55,29 @@ async def sync(
         if yes or asks:
             console.print(Text("\n".join(_plan_lines(diff))), soft_wrap=True)
         if not (yes or (asks and typer.confirm("Apply these changes?", err=True))):
-            command = shlex.join(["sleuth", "sync", folder, *(["--watch"] if watch else []), "--yes"])
+            command = shlex.join(
+                [
+                    "sleuth",
+                    "sync",
+                    folder,
+                    *(["--watch"] if watch else []),
+                    *(f"--meta={each}" for each in meta or ()),
+                    "--yes",
+                ]
+            )
             lines = [] if asks else _plan_lines(diff)
             human = Text("\n".join([*lines, f"Nothing was changed. To apply these changes: {command}"]))
             emit({**_as_json(diff), "applied": None}, as_json, human)
             return
     failures: list[str] = []
     with show_progress(failures) as show:
-        report = await apply_diff(diff, settings=settings, on_progress=show)
+        report = await apply_diff(diff, settings=settings, on_progress=show, meta=fields)
     _emit_report(diff, report, failures, as_json)
     if watch:
-        await _follow(root, settings, as_json)
+        await _follow(root, settings, fields, as_json)
 
 
-async def _follow(root: Path, settings: Settings, as_json: bool) -> None:
+async def _follow(root: Path, settings: Settings, meta: dict[str, str], as_json: bool) -> None:
     """Apply changes of the folder until Ctrl-C, which lets an ingest finish; a second one does not wait for it."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
 
@@ -75,7 +87,7 @@ async def _follow(root: Path, settings: Settings, as_json: bool) -> None:
 
     loop.add_signal_handler(signal.SIGINT, end)
     progress_console().print(f"Following {root}. Ctrl-C ends it.")
-    async for changed, report in follow_folder(root, settings=settings, stop=stop):
+    async for changed, report in follow_folder(root, settings=settings, stop=stop, meta=meta):
         _emit_report(changed, report, [], as_json)
     raise KeyboardInterrupt
 
@@ -103,16 +115,18 @@ def _as_json(diff: FolderDiff) -> dict[str, object]:
         "update": diff.updated,
         "remove": diff.removed,
         "unchanged": diff.unchanged,
-        "failures": diff.failures,
+        "failures": [str(failure) for failure in diff.failures],
         "unreadable": diff.unreadable,
     }
 
 
-def _emit_report(diff: FolderDiff, report: SyncReport, failures: list[str], as_json: bool) -> None:
-    done = report.ingest
-    counts = f"{done.added} added, {done.updated} updated, {report.removed} removed, {diff.unchanged} unchanged"
+def _emit_report(diff: FolderDiff, done: IngestReport, failures: list[str], as_json: bool) -> None:
+    counts = f"{done.added} added, {done.updated} updated, {done.removed} removed, {diff.unchanged} unchanged"
     counts += f", {_unreadable(diff)}" if diff.unreadable else ""
     lines = [f"{counts}: {counted(done.passages, 'new passage')} in {done.seconds:.1f} s"]
-    lines += [f"! {failure}" for failure in diff.failures if failure not in failures]
-    applied = {**asdict(done), "removed": report.removed, "failures": failures}
-    emit({**_as_json(diff), "applied": applied}, as_json, Text("\n".join([*lines, *report_lines(done, failures)])))
+    lines += [f"! {failure}" for failure in map(str, diff.failures) if failure not in failures]
+    emit(
+        {**_as_json(diff), "applied": {**asdict(done), "failures": failures}},
+        as_json,
+        Text("\n".join([*lines, *report_lines(done, failures)])),
+    )

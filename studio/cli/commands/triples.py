@@ -11,8 +11,8 @@ import typer
 from rich.text import Text
 
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.ingestion.triple_extraction import Extraction, ExtractionReport
 from sleuth.graphs.methods.ras.triple_graph import prompt_version
+from sleuth.graphs.triple_extraction import Extraction, ExtractionReport
 from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.client.sleuth import open_client

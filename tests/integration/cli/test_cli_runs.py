@@ -15,7 +15,7 @@ from hashing_embedder import HashingEmbedder
 from process import free_port
 from scripted_backend import Scripted, proxying
 
-from sleuth.graphs.ingestion.pipeline import ingest
+from sleuth.tools.ingestion.ingestion import ingest
 from sleuth.tools.search.vectors.embedder import make_embedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.locks import hold

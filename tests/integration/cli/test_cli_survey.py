@@ -13,7 +13,7 @@ from cli_process import sleuth
 from openpyxl import load_workbook
 from scripted_backend import Asked, Scripted, proxying
 
-from sleuth.graphs.ingestion.pipeline import ingest
+from sleuth.tools.ingestion.ingestion import ingest
 from sleuth.tools.settings import Settings
 
 ENDS = {"alder": "2027-03-31", "birch": "2026-12-31", "cedar": "", "dogwood": "=1+1"}

@@ -24,13 +24,13 @@ from starlette.responses import Response
 
 from sleuth.agents.llm.client import LLMClient
 from sleuth.graphs.core.context import Services
-from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.studio.server.app import create_app
 from sleuth.tools.collection.collection import Collection
+from sleuth.tools.ingestion.ingestion import ingest
 from sleuth.tools.settings import Settings
 
 SLOTS = 2

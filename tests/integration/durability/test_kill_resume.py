@@ -16,7 +16,7 @@ from postgres_fixture import BOTH_STORES
 from run_child import BEFORE, Job
 from scripted_backend import Backend, Mixed, Proxy, Scripted, Sent, prompt_of, proxying
 
-from sleuth.graphs.ingestion.pipeline import ingest
+from sleuth.tools.ingestion.ingestion import ingest
 from sleuth.tools.settings import Settings
 
 CORPUS = Path(__file__).parents[3] / "examples" / "corpus"

@@ -15,8 +15,8 @@ import pytest
 from process import SLEUTH
 from ray_fixture import Cluster, ray_cluster
 
-from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.collection import Collection
+from sleuth.tools.ingestion.ingestion import ingest
 from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.settings import Settings
 
@@ -43,7 +43,7 @@ async def stored(settings: Settings) -> dict[str, Any]:
     async with await Collection.open(settings) as library:
         counts, fingerprint = await library.count(), await library.fingerprint()
         await library.catch_up()
-        notes, ids = library.notes, await library.passage_ids()
+        notes, ids = library.indexes.notes, await library.passage_ids()
     (keywords,) = (settings.home / "keywords").iterdir()
     index = KeywordIndex(keywords)
     return {

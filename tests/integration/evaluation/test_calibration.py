@@ -14,6 +14,7 @@ from sleuth.studio.client.sleuth import open_sleuth
 from sleuth.studio.evaluation.calibration import MeasuredAnswer, calibrate, fit
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import UsageError
+from sleuth.tools.ingestion.ingestion import Ingestion
 from sleuth.tools.settings import Settings
 
 TOWNS = {f"town{at}": f"The mayor of Town {at} is Person {at}." for at in range(6)}
@@ -39,7 +40,7 @@ def script(asked: Asked) -> Any:
 async def place(tmp_path: Path) -> Settings:
     settings = Settings(home=tmp_path / "home", embedder="none")
     async with await Collection.open(settings) as library:
-        await library.put([entry(name, text, title=name) for name, text in TOWNS.items()])
+        await Ingestion(library).put([entry(name, text, title=name) for name, text in TOWNS.items()])
     return settings
 
 

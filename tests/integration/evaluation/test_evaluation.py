@@ -17,7 +17,6 @@ from preloaded import child
 from scripted_backend import Asked, Scripted, proxying
 
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.evaluation.data import systems
@@ -25,6 +24,7 @@ from sleuth.studio.evaluation.evaluate import Evaluation, evaluate
 from sleuth.studio.evaluation.report import compare
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import UsageError
+from sleuth.tools.ingestion.ingestion import Ingestion, ingest
 from sleuth.tools.settings import Settings
 from training.simulation import Simulation
 from training.simulation.players import OraclePlayers, SimulatedPlayers, oracle_parts
@@ -51,7 +51,7 @@ TWO = {
 async def place(tmp_path: Path) -> Settings:
     settings = Settings(home=tmp_path / "home", embedder="none")
     async with await Collection.open(settings) as library:
-        await library.put([entry(id, text, title=id.title()) for id, text in TEXTS.items()])
+        await Ingestion(library).put([entry(id, text, title=id.title()) for id, text in TEXTS.items()])
     return settings
 
 
@@ -239,7 +239,7 @@ async def test_parts_that_are_gold_leave_the_rest_to_the_model_and_to_search(
         settings = Settings(home=tmp_path / "home", embedder="none", model_url=proxy.url)
         async with await Collection.open(settings) as library:
             shown = {**TEXTS, **{f"quiz {at}": f"{distractor} {at}." for at in range(3)}}
-            await library.put([entry(id, text, title=id.title()) for id, text in shown.items()])
+            await Ingestion(library).put([entry(id, text, title=id.title()) for id, text in shown.items()])
         values = {"coarse_mode": "keyword", "fine_mode": "keyword", "coarse_k": "2", "fine_k": "2"}
         compared = tuple(systems(["par-rag"], values={**values, "skip_supported": "false"}))
         wanted = Evaluation(

@@ -9,7 +9,7 @@ import re
 import sys
 from pathlib import Path
 
-from sleuth.graphs.ingestion.pipeline import IngestProgress, ingest
+from sleuth.tools.ingestion.ingestion import IngestProgress, ingest
 from sleuth.tools.settings import Settings
 
 
@@ -19,7 +19,7 @@ def main() -> None:
 
     def note(progress: IngestProgress) -> None:
         if progress.failure:
-            failures.append(progress.failure)
+            failures.append(str(progress.failure))
 
     report = asyncio.run(ingest([Path(sys.argv[1])], settings=Settings(), on_progress=note))
     status = Path("/proc/self/status").read_text(encoding="ascii")

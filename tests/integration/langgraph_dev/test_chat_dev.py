@@ -13,7 +13,7 @@ from scripted_backend import Asked, Scripted
 from serve_process import langgraph_dev
 from serve_scene import QUESTION
 
-from sleuth.graphs.ingestion.pipeline import ingest
+from sleuth.tools.ingestion.ingestion import ingest
 from sleuth.tools.settings import Settings
 
 THREADS = Path(".langgraph_api") / ".langgraph_ops.pckl"

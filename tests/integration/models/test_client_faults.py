@@ -36,10 +36,10 @@ from sleuth.agents.llm.client import ESTIMATED, LLMClient
 from sleuth.agents.llm.completions import STREAMED
 from sleuth.agents.model import Sampling
 from sleuth.agents.model_calls.output_parsing import parse
-from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.studio.client.sleuth import open_sleuth
 from sleuth.tools.errors import ContextTooLong, ModelError, ModelTimeout, ModelUnavailable, UnknownName, UsageError
 from sleuth.tools.http import MAX_REPLY_BYTES, RETRIES
+from sleuth.tools.ingestion.ingestion import ingest
 from sleuth.tools.settings import Settings
 
 SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}}

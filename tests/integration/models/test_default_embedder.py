@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.collection import Collection
+from sleuth.tools.ingestion.ingestion import ingest
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.search.vectors.embedder import LocalEmbedder
 from sleuth.tools.settings import Settings

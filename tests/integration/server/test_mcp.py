@@ -20,10 +20,10 @@ from scripted_backend import Scripted, proxying
 from serve_scene import ANNA, BEN, FILES, KEYS, LIGHT, QUESTION, READING, Oracle, opening, upload
 from starlette.responses import Response
 
-from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.registry import METHODS
 from sleuth.studio.server.app import create_app
 from sleuth.tools.errors import ModelUnavailable
+from sleuth.tools.ingestion.ingestion import ingest
 from sleuth.tools.settings import Settings
 
 PLAIN = {"question": QUESTION, "method": "plain-rag", "settings": {"mode": "keyword"}}

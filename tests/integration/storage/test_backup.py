@@ -19,7 +19,6 @@ from hashing_embedder import HashingEmbedder
 from preloaded import child
 from stored_runs import finished, interrupt, open_runs, services
 
-from sleuth.graphs.ingestion.pipeline import ingest_into
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
@@ -28,6 +27,7 @@ from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.collection import Collection, index_set
 from sleuth.tools.collection.index_set import hold_indexes
 from sleuth.tools.errors import StoreBusy, StoreDamaged, StoreError, UsageError
+from sleuth.tools.ingestion.ingestion import Ingestion
 from sleuth.tools.search import Query
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.locks import hold
@@ -49,7 +49,7 @@ async def fill(settings: Settings) -> None:
         hold(settings.home, "exclusive", command="a test"),
         await Collection.open(settings, embedder=HashingEmbedder()) as library,
     ):
-        await ingest_into([folder], settings=settings, collection=library)
+        await Ingestion(library).run([folder])
         await library.catch_up()
 
 
@@ -247,9 +247,9 @@ async def replace_documents(settings: Settings) -> None:
         await Collection.open(settings, embedder=HashingEmbedder()) as library,
     ):
         listed = await library.documents()
-        await library.delete([each.id for each in listed])
+        await Ingestion(library).delete([each.id for each in listed])
         await asyncio.to_thread((settings.home / "else.txt").write_text, OTHER)
-        await ingest_into([settings.home / "else.txt"], settings=settings, collection=library)
+        await Ingestion(library).run([settings.home / "else.txt"])
         hits = await library.search(Query(text="granite", k=1, mode="hybrid"))
     assert [hit.passage.text for hit in hits] == [OTHER]
 

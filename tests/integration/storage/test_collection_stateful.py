@@ -16,6 +16,7 @@ from storage_operations import Operation, document, execute
 
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.collection.index_set import ALL, IndexSet
+from sleuth.tools.ingestion.ingestion import Ingestion
 from sleuth.tools.search.entity_graph.index import GraphIndex
 from sleuth.tools.search.index import IndexName
 from sleuth.tools.search.retriever import Mode, Query
@@ -58,7 +59,9 @@ class CollectionMachine(RuleBasedStateMachine):
     @rule(added=st.dictionaries(NAMES, TEXTS, min_size=1, max_size=3))
     def put(self, added: dict[str, tuple[str, ...]]) -> None:
         changed = {name for name, texts in added.items() if self._documents.get(name) != texts}
-        stored = self._runner.run(self._library.put([document(name, texts) for name, texts in added.items()]))
+        stored = self._runner.run(
+            Ingestion(self._library).put([document(name, texts) for name, texts in added.items()])
+        )
         assert stored.added + stored.updated == len(changed)
         self._documents |= added
 
@@ -66,7 +69,7 @@ class CollectionMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def delete(self, data: st.DataObject) -> None:
         names = data.draw(st.lists(st.sampled_from(sorted(self._documents)), min_size=1, max_size=3, unique=True))
-        assert self._runner.run(self._library.delete(names)) == len(names)
+        assert self._runner.run(Ingestion(self._library).delete(names)) == len(names)
         for name in names:
             del self._documents[name]
 

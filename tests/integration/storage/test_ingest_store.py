@@ -11,9 +11,9 @@ from hashing_embedder import HashingEmbedder
 from index_contents import held
 from preloaded import child
 
-from sleuth.graphs.ingestion.pipeline import IngestProgress, IngestReport, ingest
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.collection.index_set import ALL, IndexSet
+from sleuth.tools.ingestion.ingestion import Ingestion, IngestProgress, IngestReport, ingest
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.search.vectors.chroma_index import ChromaIndex
 from sleuth.tools.search.vectors.embedder import Embedder, NoEmbedder, Vectors
@@ -75,7 +75,7 @@ async def test_vectors_follow_deletions_without_an_embedder(settings: Settings, 
     report = await run(settings, source, embedder=embedder)
     assert (report.unchanged, report.warnings, len(embedder.embedded)) == (20, [], 20)
     async with await Collection.open(settings, embedder=nobody) as library:
-        await library.delete(["p3"])
+        await Ingestion(library).delete(["p3"])
     vectors = ChromaIndex(settings.home / "chroma", owner="local", collection="default", embedder=nobody)
     assert vectors.ids() == {f"p{n}" for n in range(20) if n != 3}
     vectors.close()
@@ -96,8 +96,8 @@ async def test_passages_lost_by_an_index_are_repaired_and_reported(settings: Set
     catalogue.close()
     async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         await library.catch_up()
-        assert len(library.notes) == 3
-        assert all("2 passages were missing and 0 left over" in note for note in library.notes)
+        assert len(library.indexes.notes) == 3
+        assert all("2 passages were missing and 0 left over" in note for note in library.indexes.notes)
     assert {count for count, _ in held(settings)} == {30}
 
 

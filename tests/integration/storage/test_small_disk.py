@@ -22,9 +22,9 @@ from serve_scene import FILES, QUESTION
 from small_collection import passage
 from test_ingest_store import corpus, line
 
-from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import StoreBusy, StoreError
+from sleuth.tools.ingestion.ingestion import ingest
 from sleuth.tools.search.entity_graph.index import GraphIndex
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.settings import Settings
@@ -38,8 +38,9 @@ COMMAND = """
 from hashing_embedder import HashingEmbedder
 from sleuth.studio.cli import main
 from sleuth.tools.collection import collection
-assert collection.make_passage_embedder
-collection.make_passage_embedder = lambda settings: HashingEmbedder()
+from sleuth.tools.ingestion import ingestion
+assert collection.make_embedder and ingestion.make_embedder
+collection.make_embedder = ingestion.make_embedder = lambda settings: HashingEmbedder()
 main()
 """
 
@@ -86,7 +87,7 @@ async def test_documents_are_ingested_once_there_is_disk_space(disk: Path, tmp_p
         for mode in MODES:
             hits = await library.search(Query(text=f"Title 7. {line(7)}", k=1, mode=mode))
             assert [hit.passage.id for hit in hits] == ["p7"]
-        assert library.notes == []
+        assert library.indexes.notes == []
 
 
 @pytest.mark.parametrize("mentions", [1, 200_000])  # the disk is full at the commit, and before it

@@ -20,6 +20,7 @@ from sleuth.studio.cli.commands.doctor import examine
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.collection.index_set import open_vectors
 from sleuth.tools.errors import EmbedderChanged, StoreError, UsageError
+from sleuth.tools.ingestion.ingestion import Ingestion
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.search.vectors import chroma_index, index, pgvector_index
 from sleuth.tools.search.vectors.chroma_index import ChromaIndex
@@ -52,12 +53,12 @@ def there(request: pytest.FixtureRequest, settings: Settings) -> Settings:
 async def test_collection_keeps_its_vectors_there(there: Settings) -> None:
     question = Query(text="bridge. A stone bridge.", k=5, mode="dense")
     async with await Collection.open(there, embedder=HashingEmbedder()) as library:
-        await library.put([entry("bridge", "A stone bridge."), entry("mill", "A water mill.")])
+        await Ingestion(library).put([entry("bridge", "A stone bridge."), entry("mill", "A water mill.")])
         best, other = await library.search(question)
         assert (best.passage.document_id, other.passage.document_id) == ("bridge", "mill")
         assert best.score == pytest.approx(1.0, abs=1e-3)
         assert other.score < best.score
-        await library.delete(["bridge"])
+        await Ingestion(library).delete(["bridge"])
     is_in_files = there.vectors == "chroma" and not there.chroma_url
     assert (there.home / "chroma").exists() == is_in_files
     embedder = HashingEmbedder()
@@ -143,8 +144,8 @@ def change(home: Path, _pipe: Connection) -> None:
         for owner in ("anna", "ben"):
             async with await library(home, owner) as opened:
                 if owner == "anna":
-                    await opened.rebuild()
-                await opened.put([entry("new", "the new text")])
+                    await Ingestion(opened).rebuild()
+                await Ingestion(opened).put([entry("new", "the new text")])
                 await opened.catch_up()
 
     asyncio.run(work())
@@ -155,7 +156,7 @@ async def test_search_follows_a_rebuild_and_new_documents_of_another_process(tmp
     question = Query(text="text", mode="dense")
     async with await library(tmp_path, "anna") as anna, await library(tmp_path, "ben") as ben:
         for each in (anna, ben):
-            await each.put([entry("old", "the old text")])
+            await Ingestion(each).put([entry("old", "the old text")])
             assert len(await each.search(question)) == 1
         with child(change, tmp_path) as (process, _):
             await asyncio.to_thread(process.join, 60)
@@ -180,12 +181,12 @@ async def test_restarted_server_is_used_again(settings: Settings, own_chroma: Ch
     on_server = settings.model_copy(update={"chroma_url": own_chroma.url})
     question = Query(text="bridge. A stone bridge.", k=2, mode="dense")
     async with await Collection.open(on_server, embedder=HashingEmbedder()) as library:
-        await library.put([entry("bridge", "A stone bridge.")])
+        await Ingestion(library).put([entry("bridge", "A stone bridge.")])
         assert len(await library.search(question)) == 1
         own_chroma.stop()
         with pytest.raises(StoreError, match="SLEUTH_CHROMA_URL"):
             await library.search(question)
-        await library.put([entry("mill", "A water mill.")])
+        await Ingestion(library).put([entry("mill", "A water mill.")])
         with pytest.raises(StoreError, match="SLEUTH_CHROMA_URL"):
             await library.catch_up()
         for _ in range(2):  # once with a document to come in, once with none
@@ -196,7 +197,7 @@ async def test_restarted_server_is_used_again(settings: Settings, own_chroma: Ch
             for _ in range(2):
                 hits = await library.search(question)
                 assert [hit.passage.document_id for hit in hits] == ["bridge", "mill"]
-        await library.delete(["mill"])
+        await Ingestion(library).delete(["mill"])
         assert [hit.passage.document_id for hit in await library.search(question)] == ["bridge"]
 
 
@@ -207,7 +208,7 @@ async def test_variables_of_chroma_start_no_telemetry(
     monkeypatch.setenv("CHROMA_OTEL_GRANULARITY", "all")
     on_server = settings.model_copy(update={"chroma_url": own_chroma.url})
     async with await Collection.open(on_server, embedder=HashingEmbedder()) as library:
-        await library.put([entry("bridge", "A stone bridge.")])
+        await Ingestion(library).put([entry("bridge", "A stone bridge.")])
     assert opentelemetry.tracer is None
 
 
@@ -225,12 +226,12 @@ async def test_graph_of_many_vectors_finds_the_nearest(pgvector: Settings, monke
     monkeypatch.setattr(pgvector_index, "MAX_EXACT", 100)
     async with await Collection.open(pgvector, embedder=HashingEmbedder()) as library:
         for batch in (ENTRIES[:120], ENTRIES[120:]):
-            await library.put(batch)
+            await Ingestion(library).put(batch)
             await library.catch_up()
             assert not has_neighbor_graph(pgvector)  # much slower to extend than to build
-        await library.finish_change()
+        await Ingestion(library).finish()
         assert has_neighbor_graph(pgvector)
-        dense = library._indexes.ready("dense", lambda *_: None)
+        dense = library.indexes.ready("dense", lambda *_: None)
         assert isinstance(dense, VectorIndex)
         all_ids = frozenset(dense.ids())
         assert len(all_ids) == len(ENTRIES)
@@ -257,13 +258,13 @@ def shared(found: list[tuple[str, float]], exact: list[tuple[str, float]]) -> in
 async def test_rebuild_replaces_the_vectors(pgvector: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pgvector_index, "MAX_EXACT", 100)
     async with await Collection.open(pgvector, embedder=HashingEmbedder("one")) as library:
-        await library.put(ENTRIES)
+        await Ingestion(library).put(ENTRIES)
         await library.catch_up()
-        await library.finish_change()
+        await Ingestion(library).finish()
     before = tables(pgvector.database_url)
     other = HashingEmbedder("two", dimension=48)
     async with await Collection.open(pgvector, embedder=other, check_embedder=False) as library:
-        await library.rebuild()
+        await Ingestion(library).rebuild()
         assert len(await library.search(Query(text="amber", k=3, mode="dense"))) == 3
     assert tables(pgvector.database_url) == before
 

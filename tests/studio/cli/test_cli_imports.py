@@ -50,3 +50,9 @@ def test_commands_without_a_method_do_not_import_langgraph() -> None:
     names = ("search", "docs", "ingest", "sync")
     _, packages = imported(f"from sleuth.studio.cli.app import load\nfor name in {names}: load(name)")
     assert not packages & {"langgraph", "langchain_core", "langsmith", "openai"}
+
+
+def test_a_question_imports_neither_ingestion_nor_readers_of_files() -> None:
+    own, _ = imported("from sleuth.studio.cli.app import load\nload('ask')")
+    unwanted = ("sleuth.tools.ingestion", "sleuth.tools.documents.loading", "sleuth.tools.documents.parallel_reading")
+    assert [name for name in own if name.startswith(unwanted)] == []

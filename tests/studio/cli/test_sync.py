@@ -71,3 +71,15 @@ def test_empty_name_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setenv("SLEUTH_HOME", os.fspath(tmp_path))
     result = CliRunner().invoke(app, ["sync", ""])
     assert isinstance(result.exception, UsageError)
+
+
+def test_own_fields_are_stored_and_in_the_command_that_applies_them(sync: Sync, folder: Path) -> None:
+    assert sync("--meta", "client=Ada B").stdout.splitlines()[-1].endswith(f"{folder} '--meta=client=Ada B' --yes")
+    assert sync("--meta", "client=Ada B", "--yes").exit_code == 0
+    listed = json.loads(CliRunner().invoke(app, ["docs", "list", "--json"]).stdout)
+    assert [(each["id"], each["meta"]) for each in listed] == [
+        ("fair.md", {"client": "Ada B"}),
+        ("mill.md", {"client": "Ada B"}),
+    ]
+    refused = sync("--meta", "type=pdf", "--yes")
+    assert isinstance(refused.exception, UsageError) and "'type' cannot be an own field" in str(refused.exception)

@@ -21,6 +21,7 @@ from sleuth.studio.evaluation.question_maker import (
 )
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import ModelUnavailable, UsageError
+from sleuth.tools.ingestion.ingestion import Ingestion
 from sleuth.tools.settings import Settings
 
 FILL = (
@@ -66,7 +67,7 @@ def writing(read: Answer = reader, **replies: Mapping[str, Any]) -> Replying:
 @pytest.fixture
 async def library(settings: Settings) -> AsyncIterator[Collection]:
     async with await Collection.open(settings, embedder=HashingEmbedder()) as opened:
-        await opened.put(
+        await Ingestion(opened).put(
             [entry("light", LIGHT, title="Pellowrig Light"), entry("builder", BUILDER, title="Bastian Oake")]
         )
         yield opened
@@ -133,7 +134,7 @@ async def test_rerun_continues_after_a_kill(library: Collection, tmp_path: Path,
 
 
 async def test_same_question_is_kept_once(library: Collection, tmp_path: Path) -> None:
-    await library.put([entry("copy", LIGHT + " Again.", title="Copy")])
+    await Ingestion(library).put([entry("copy", LIGHT + " Again.", title="Copy")])
     made = await make(library, writing(), tmp_path / "q.jsonl", {"single": 3})
     assert len(made) - len([each for each in made if "reason" in each]) == 1
     assert "the question was written before" in reasons(made)
@@ -171,7 +172,7 @@ async def test_kind_that_always_fails_leaves_the_others_complete(library: Collec
 
 
 async def test_shortfall_names_the_budget_or_the_failed_checks(library: Collection, tmp_path: Path) -> None:
-    await library.put([entry(f"copy{n}", f"{LIGHT} Copy {n}.", title=f"Copy {n}") for n in range(12)])
+    await Ingestion(library).put([entry(f"copy{n}", f"{LIGHT} Copy {n}.", title=f"Copy {n}") for n in range(12)])
     file = WrittenQuestions(tmp_path / "q.jsonl")
     model, one = writing(), Budget(max_calls=1)
     assert [made async for made in make_questions(library, model, file, {"single": 1}, budget=one, concurrency=1)] == []
@@ -195,7 +196,7 @@ async def test_question_that_search_does_not_connect_is_dropped(library: Collect
     text = (
         "Zorbax zorbax zorbax engine number {} of Zorbax was shown. " + "More zorbax is to be seen there each day. " * 3
     )
-    await library.put([entry(f"z{n}", text.format(n), title=f"Zorbax {n}") for n in range(9)])
+    await Ingestion(library).put([entry(f"z{n}", text.format(n), title=f"Zorbax {n}") for n in range(9)])
     asked = {**SINGLE, "question": "Where is zorbax zorbax zorbax engine zorbax?"}
     made = await make(library, writing(single=asked), tmp_path / "q.jsonl", {"single": 1})
     assert "search does not find the passage by the question" in reasons(made)
@@ -205,14 +206,14 @@ async def test_unreachable_model_keeps_the_questions_so_far(library: Collection,
     out = tmp_path / "q.jsonl"
     await make(library, writing(), out, {"single": 1})
     kept = out.read_text()
-    await library.put([entry("copy", LIGHT + " Again.", title="Copy")])
+    await Ingestion(library).put([entry("copy", LIGHT + " Again.", title="Copy")])
     with pytest.raises(ModelUnavailable, match="no server"):
         await make(library, Replying(lambda _: ModelUnavailable("no server")), out, {"single": 2})
     assert out.read_text() == kept
 
 
 async def test_same_seed_chooses_the_same_passages(library: Collection, tmp_path: Path) -> None:
-    await library.put([entry(f"copy{n}", f"{LIGHT} Copy {n}.", title=f"Copy {n}") for n in range(12)])
+    await Ingestion(library).put([entry(f"copy{n}", f"{LIGHT} Copy {n}.", title=f"Copy {n}") for n in range(12)])
     orders = []
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         model, file = writing(lambda _: UNKNOWN), WrittenQuestions(tmp_path / name)

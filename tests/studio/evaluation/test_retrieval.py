@@ -10,6 +10,7 @@ from json_lines import write_questions
 from sleuth.studio.evaluation.evaluate import Evaluation, evaluate
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import StoreBusy, UsageError
+from sleuth.tools.ingestion.ingestion import Ingestion
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.locks import hold
 
@@ -23,7 +24,7 @@ async def shelf(settings: Settings) -> Settings:
     async with await Collection.open(settings) as library:
         texts = {"lake": "A pike is the fish that swims in the lake.", "hill": "A lark is the bird on the hill."}
         texts |= {letter: f"The letter {letter} and no more." for letter in "abcdefgh"}
-        await library.put([entry(id, text) for id, text in texts.items()])
+        await Ingestion(library).put([entry(id, text) for id, text in texts.items()])
     return settings
 
 
@@ -72,6 +73,6 @@ async def test_folder_belongs_to_one_evaluation_of_the_same_documents(shelf: Set
         with pytest.raises(StoreBusy, match="out is in use by `sleuth eval`"):
             await asyncio.wait_for(judge(shelf, questions, out, limit=1), 5)
     async with await Collection.open(shelf) as library:
-        await library.put([entry("more", "Another text.")])
+        await Ingestion(library).put([entry("more", "Another text.")])
     with pytest.raises(UsageError, match="differs in: data"):
         await judge(shelf, questions, out, limit=1)

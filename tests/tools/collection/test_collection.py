@@ -1,4 +1,6 @@
 import asyncio
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,6 +11,7 @@ from hashing_embedder import HashingEmbedder
 
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import EmbedderChanged, StoreError, UnknownName, UsageError
+from sleuth.tools.ingestion.ingestion import Ingestion
 from sleuth.tools.search import Mode
 from sleuth.tools.search.retriever import DocumentReader, Query, Retriever
 from sleuth.tools.search.vectors.embedder import NoEmbedder
@@ -20,7 +23,7 @@ async def test_hit_has_passage_rank_and_score(settings: Settings) -> None:
     async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         retriever: Retriever = library
         bridge = entry("bridge", "The bridge is made of stone.", "Nothing to see.")
-        await library.put([bridge, entry("mill", "The mill stands at the bridge."), entry("sea", "Water.")])
+        await Ingestion(library).put([bridge, entry("mill", "The mill stands at the bridge."), entry("sea", "Water.")])
         hits = await retriever.search(Query(text="stone bridge", k=5, mode="keyword"))
         assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))
         assert hits[0].passage == bridge.passages[0]
@@ -52,7 +55,7 @@ async def test_search_of_an_empty_collection_or_question_is_refused(settings: Se
 async def ferries(settings: Settings) -> AsyncIterator[Collection]:
     """A collection without vectors in which one passage names another."""
     async with await Collection.open(settings, embedder=NoEmbedder()) as library:
-        await library.put([FERRY, BUILDER, *OTHERS])
+        await Ingestion(library).put([FERRY, BUILDER, *OTHERS])
         yield library
 
 
@@ -63,7 +66,7 @@ def documents(hits: list[Hit]) -> list[str]:
 @pytest.mark.parametrize("mode", ["keyword", "graph"])
 async def test_a_copy_takes_no_place_in_a_search(ferries: Collection, mode: Mode) -> None:
     text = "The Grey Sister was built for Oda Brask."
-    await ferries.put([entry(f"copy{number}", text, title="Copy") for number in range(3)])
+    await Ingestion(ferries).put([entry(f"copy{number}", text, title="Copy") for number in range(3)])
     hits = await ferries.search(Query(text="For whom was the Grey Sister built?", k=3, mode=mode))
     copies = [id for id in documents(hits) if id == "ferry" or id.startswith("copy")]
     assert len(copies) == 1
@@ -79,9 +82,9 @@ async def test_ingest_names_a_copy(settings: Settings, tmp_path: Path) -> None:
             ("other.md", []),
             ("b.md", [f"b.md: has the same text as {tmp_path / 'a.md'}."]),
         ):
-            files, _ = await library.list_files([tmp_path / name])
-            found = [batch.notes async for batch, _ in library.ingest_files(files)]
-            assert [each.removeprefix(f"{tmp_path}/") for notes in found for each in notes] == note
+            async with Ingestion(library) as ingestion:
+                report = await ingestion.run([tmp_path / name])
+            assert [each.removeprefix(f"{tmp_path}/") for each in report.warnings] == note
 
 
 async def test_graph_search_explains_named_passages(ferries: Collection) -> None:
@@ -107,21 +110,21 @@ async def test_second_hop_follows_found_passages_until_they_are_deleted(ferries:
     seen = frozenset({FERRY.passages[0].id, "gone"})
     query = Query(text="Where did the owner live?", k=20, mode="graph", seen=seen)
     assert documents(await ferries.search(query)) == ["builder", "ferry"]
-    await ferries.delete(["ferry"])
+    await Ingestion(ferries).delete(["ferry"])
     assert await ferries.search(query) == []
 
 
 async def test_deleting_an_unknown_document_deletes_nothing(settings: Settings) -> None:
     async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
-        await library.put([entry("guide", "x")])
+        await Ingestion(library).put([entry("guide", "x")])
         with pytest.raises(UnknownName, match="Did you mean guide"):
-            await library.delete(["guide", "guid"])
+            await Ingestion(library).delete(["guide", "guid"])
         assert await library.count() == (1, 1)
 
 
 async def test_deletion_does_not_build_an_index(ferries: Collection) -> None:
     await ferries.search(Query(text="pilot", mode="keyword"))
-    await ferries.delete(["ferry"])
+    await Ingestion(ferries).delete(["ferry"])
     indexed: list[tuple[str, int]] = []
     await ferries.catch_up(on_indexed=lambda *each: indexed.append(each))
     assert indexed == [("graph", 10)]
@@ -130,9 +133,9 @@ async def test_deletion_does_not_build_an_index(ferries: Collection) -> None:
 async def test_keyword_search_works_without_an_embedder(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
     bare = settings.model_copy(update={"embedder": "none"})
     async with await Collection.open(bare) as library:
-        await library.put([entry("bridge", "The bridge is made of stone."), entry("sea", "Water.")])
+        await Ingestion(library).put([entry("bridge", "The bridge is made of stone."), entry("sea", "Water.")])
         await library.catch_up()
-        assert (library.embedder, library.slowest) == (None, "graph")
+        assert (library.embedder, library.indexes.names[-1]) == (None, "graph")
         for query in [Query(text="stone", mode=mode) for mode in ("keyword", "hybrid", "hybrid")]:
             assert [hit.passage.document_id for hit in await library.search(query)] == ["bridge"]
         assert [record.getMessage() for record in caplog.records] == [
@@ -145,7 +148,7 @@ async def test_keyword_search_works_without_an_embedder(settings: Settings, capl
 async def test_missing_embedder_is_not_another_embedder(settings: Settings) -> None:
     for embedder in (NoEmbedder(), HashingEmbedder("one"), NoEmbedder()):
         async with await Collection.open(settings, embedder=embedder) as library:
-            await library.put([entry("a", "x")])
+            await Ingestion(library).put([entry("a", "x")])
     with pytest.raises(EmbedderChanged, match=r"one.*two.*--rebuild"):
         await Collection.open(settings, embedder=HashingEmbedder("two"))
 
@@ -163,7 +166,28 @@ async def test_searches_of_a_collection_leave_threads_to_others(settings: Settin
 
     most: list[int] = []
     async with await Slow.open(settings, embedder=HashingEmbedder()) as collection:
-        await collection.put([entry("a", "A bridge.")])
+        await Ingestion(collection).put([entry("a", "A bridge.")])
         found = await asyncio.gather(*(collection.search(Query(text="bridge " * 3_000)) for _ in range(12)))
     assert max(most) <= 4
     assert all(hits[0].passage.document_id == "a" for hits in found)
+
+
+def test_searching_imports_no_ingestion(tmp_path: Path) -> None:
+    """A question needs no reader of files, no workers and no cluster."""
+    script = """
+import asyncio, sys
+from pathlib import Path
+from sleuth.tools.collection import Collection
+from sleuth.tools.settings import Settings
+
+async def main():
+    async with await Collection.open(Settings(home=Path(sys.argv[1]), embedder="none")) as collection:
+        print(await collection.count())
+
+asyncio.run(main())
+unwanted = ("sleuth.tools.ingestion", "sleuth.tools.documents.worker", "sleuth.tools.documents.parallel_reading")
+print([name for name in sys.modules if name.startswith(unwanted) or name == "ray"])
+"""
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert shown.splitlines() == ["(0, 0)", "[]"]

@@ -14,6 +14,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from sleuth.tools.collection.collection import Collection
+from sleuth.tools.ingestion.ingestion import Ingestion
 from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.search.retriever import FilteredRetriever, Mode, Query, fetch_depth, fuse
 from sleuth.tools.search.vectors import VectorIndex
@@ -61,7 +62,7 @@ CORPUS = corpus()
 async def library(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Collection]:
     settings = Settings(home=tmp_path_factory.mktemp("home"), ranker="formula")
     async with await Collection.open(settings, embedder=HashingEmbedder()) as opened:
-        await opened.put(CORPUS)
+        await Ingestion(opened).put(CORPUS)
         await opened.catch_up()
         yield opened
 
@@ -94,7 +95,7 @@ async def test_filtered_search_equals_a_filtered_full_scan(
     library: Collection, mode: Literal["keyword", "dense"], terms: list[str], question: str, k: int
 ) -> None:
     hits = await library.search(Query(text=question, k=k, mode=mode, where=" ".join(terms)))
-    index = library._indexes.ready(mode, lambda *_: None)
+    index = library.indexes.ready(mode, lambda *_: None)
     assert isinstance(index, KeywordIndex | VectorIndex)
     allowed = allowed_by(terms)
     everything = await asyncio.to_thread(index.search, question, 2 * DOCUMENTS)
@@ -150,12 +151,12 @@ async def test_filter_follows_documents_and_their_metadata(settings: Settings) -
     query = Query(text="light", where="tag=new")
     async with await Collection.open(settings, embedder=HashingEmbedder()) as opened:
         old = replace(entry("a", "The light."), document=replace(entry("a", "The light.").document, language="en"))
-        await opened.put([old])
+        await Ingestion(opened).put([old])
         assert await opened.search(query) == []
         tagged = replace(old, document=replace(old.document, author="", date="", tags=("new",)))
-        stored = await opened.put([tagged])
+        stored = await Ingestion(opened).put([tagged])
         assert (stored.unchanged, stored.passages) == (1, 0)
         assert [hit.passage.document_id for hit in await opened.search(query)] == ["a"]
-        await opened.delete(["a"])
-        await opened.put([entry("b", "The light.")])
+        await Ingestion(opened).delete(["a"])
+        await Ingestion(opened).put([entry("b", "The light.")])
         assert await opened.search(query) == []

@@ -10,13 +10,12 @@ from linear_time import takes_linear_time
 from sleuth.tools.documents.file_list import list_files
 from sleuth.tools.documents.loading import (
     LIGHT_BYTES,
-    MAX_FILE_BYTES,
     FileReader,
     LoadedDocument,
     PassageSpan,
     load,
 )
-from sleuth.tools.documents.resource_limits import Bounds, printable
+from sleuth.tools.documents.resource_limits import MAX_FILE_BYTES, Bounds, printable
 from sleuth.tools.errors import DocumentError, StoreError, UsageError
 
 PAGE = "<html><head><title>The mill</title></head><body><p>It stands in Varn, as ever.</p></body></html>"
@@ -158,7 +157,6 @@ def reader() -> Iterator[FileReader]:
     opened = FileReader(loaders=NOTEBOOK)
     yield opened
     opened.close()
-    opened.stop()
 
 
 def test_a_file_reads_the_same_in_a_process_of_its_own(reader: FileReader, tmp_path: Path) -> None:
@@ -178,8 +176,6 @@ def test_why_a_file_cannot_be_read_comes_through_and_the_next_one_is_read(reader
         f"{tmp_path}/a.pdf: is not a PDF, or is damaged. Print it to a new PDF, or leave it out."
     )
     page = write(tmp_path / "a.html", PAGE)
-    assert reader.read(page).title == "The mill"
-    reader.stop()
     assert reader.read(page).title == "The mill"
 
 

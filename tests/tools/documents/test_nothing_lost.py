@@ -321,18 +321,88 @@ RIGHT = [
 ]
 
 
+def columns(canvas: Canvas, *cells: list[str], alternate: bool, at: int = 740) -> None:
+    """Draw lines at the places of columns; `alternate`: row by row, as some programs write them."""
+    drawn_at = [
+        (x, at - 14 * row, text)
+        for x, lines in zip((72, 320, 440), cells, strict=False)
+        for row, text in enumerate(lines)
+    ]
+    for x, y, text in sorted(drawn_at, key=lambda each: (-each[1], each[0])) if alternate else drawn_at:
+        canvas.drawString(x, y, text)
+
+
+@pytest.mark.parametrize("alternate", [True, False])
 @pytest.mark.parametrize("longer", [0, 1])
-def test_alternating_columns_of_a_page_are_read_one_by_one(longer: int) -> None:
+def test_columns_of_a_page_are_read_one_by_one(longer: int, alternate: bool) -> None:
     def draw(canvas: Canvas) -> None:
         canvas.drawString(72, 780, "A heading that runs across both of the columns of this whole page, to the end")
-        for at, (left, right) in enumerate(zip(LEFT, RIGHT, strict=True)):
-            canvas.drawString(72, 740 - 14 * at, left)
-            canvas.drawString(320, 740 - 14 * at, right)
-        for at in range(longer):
-            canvas.drawString(320, 684 - 14 * at, "Then came the day.")
+        columns(canvas, LEFT, [*RIGHT, *["Then came the day."] * longer], alternate=alternate)
 
     text = text_of(read_pdf(drawn(draw)))
     assert " ".join(LEFT) in text and " ".join(RIGHT) in text and "|" not in text
+
+
+@pytest.mark.parametrize("alternate", [True, False])
+@pytest.mark.parametrize("lines", [(0, 4), (2, 4), (1, 3)])
+@pytest.mark.parametrize("title", ["Harbor news", ""])
+def test_short_columns_are_paragraphs(lines: tuple[int, int], alternate: bool, title: str) -> None:
+    left, right = LEFT[slice(*lines)], RIGHT[slice(*lines)]
+
+    def draw(canvas: Canvas) -> None:
+        canvas.drawCentredString(297, 770, title)
+        columns(canvas, left, right, alternate=alternate)
+        canvas.drawString(72, 640, "Then came the day.")
+
+    expected = [title, " ".join(left), " ".join(right), "Then came the day."]
+    assert text_of(read_pdf(drawn(draw))).split("\n\n") == [paragraph for paragraph in expected if paragraph]
+
+
+@pytest.mark.parametrize("alternate", [True, False])
+def test_headings_of_columns_are_read_with_them(alternate: bool) -> None:
+    def draw(canvas: Canvas) -> None:
+        columns(canvas, ["The ferry"], ["The light"], alternate=alternate, at=760)
+        columns(canvas, LEFT, RIGHT, alternate=alternate)
+
+    paragraphs = text_of(read_pdf(drawn(draw))).split("\n\n")
+    assert paragraphs == [f"The ferry {' '.join(LEFT)}", f"The light {' '.join(RIGHT)}"]
+
+
+BOATS = [["boat", "Heron", "Egret", "Tern"], ["built", "1843", "1851", "1860"]]
+BOATS_TABLE = "| boat | built |\n| --- | --- |\n| Heron | 1843 |\n| Egret | 1851 |\n| Tern | 1860 |"
+
+
+@pytest.mark.parametrize("place", ["left", "right", "below"])
+@pytest.mark.parametrize("alternate", [True, False])
+def test_text_next_to_a_table_is_read_apart_from_it(place: str, alternate: bool) -> None:
+    def draw(canvas: Canvas) -> None:
+        if place == "below":
+            columns(canvas, LEFT, RIGHT, alternate=alternate)
+            columns(canvas, *BOATS, alternate=True, at=640)
+        elif alternate:
+            columns(canvas, *((LEFT, *BOATS) if place == "right" else (*BOATS, LEFT)), alternate=True)
+        elif place == "right":
+            columns(canvas, LEFT, alternate=False)
+            columns(canvas, [], *BOATS, alternate=True)
+        else:
+            columns(canvas, *BOATS, alternate=True)
+            columns(canvas, [], [], LEFT, alternate=False)
+
+    paragraphs = text_of(read_pdf(drawn(draw))).split("\n\n")
+    texts = {"right": [" ".join(LEFT)], "left": [" ".join(LEFT)], "below": [" ".join(LEFT), " ".join(RIGHT)]}[place]
+    assert sorted(paragraphs) == sorted([*texts, BOATS_TABLE])
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_cells_of_several_lines_stay_in_their_rows(rows: int) -> None:
+    """Cells of running text are columns only if no further row is below them."""
+
+    def draw(canvas: Canvas) -> None:
+        for row in range(rows):
+            columns(canvas, [f"{1840 + row}"], LEFT[:3], ["9.50"], alternate=False, at=740 - 60 * row)
+
+    text = text_of(read_pdf(drawn(draw)))
+    assert text.count(f" | {' '.join(LEFT[:3])} | 9.50") == rows
 
 
 def test_thin_spaces_of_a_number_are_read_as_spaces() -> None:

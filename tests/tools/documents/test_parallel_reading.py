@@ -10,7 +10,7 @@ import pytest
 from sleuth.tools.documents.file_list import Item, list_files
 from sleuth.tools.documents.loading import FileReader, LoadedDocument
 from sleuth.tools.documents.parallel_reading import LocalWorkers, default_workers, read_ahead
-from sleuth.tools.documents.worker import Worker
+from sleuth.tools.documents.worker import Worker, WorkerError
 from sleuth.tools.errors import DocumentError, StoreError
 
 
@@ -77,3 +77,13 @@ def test_default_is_half_the_processors(monkeypatch: pytest.MonkeyPatch) -> None
     for processors, workers in ((1, 1), (2, 1), (8, 4), (64, 8)):
         monkeypatch.setattr("os.sched_getaffinity", lambda _process, count=processors: set(range(count)))
         assert default_workers() == workers
+
+
+def test_failed_analysis_has_an_empty_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    def call(_worker: Worker, _given: dict[str, Any], *, seconds: float) -> dict[str, Any]:
+        raise WorkerError(f"takes more than {seconds} s", "Split it.")
+
+    monkeypatch.setattr(Worker, "call", call)
+    workers = LocalWorkers(1)
+    assert workers.submit_analysis({"kind": "terms"}).result(10) == {}
+    workers.close()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import UsageError
+from sleuth.tools.ingestion.ingestion import Ingestion
 from sleuth.tools.search.knowledge_graph import MATCHES, NameGraph, find_facts, names_in
 from sleuth.tools.search.name_vectors import NameVectorFile, NameVectors
 from sleuth.tools.search.retriever import Query
@@ -163,7 +164,7 @@ async def store(library: Collection, triples: Mapping[str, Sequence[Triple]]) ->
 
 async def test_search_merges_vectors_and_graph_and_explains(settings: Settings, embedder: HashingEmbedder) -> None:
     async with await Collection.open(settings, embedder=embedder) as library:
-        await library.put([FILM, TOWN, PORT])
+        await Ingestion(library).put([FILM, TOWN, PORT])
         facts = [("Low Tide", "made by", "Oda Brask")], [("Oda Brask", "born on", "the river Ulm")]
         await store(library, {"film": facts[0], "town": facts[1], "port": []})
         query = Query(text="Ships come to Varn.", k=3, mode="knowledge-graph", entities=("Oda Brask",))
@@ -184,7 +185,7 @@ async def test_search_merges_vectors_and_graph_and_explains(settings: Settings, 
 
 async def test_search_notes_an_empty_and_an_incomplete_graph(settings: Settings, embedder: HashingEmbedder) -> None:
     async with await Collection.open(settings, embedder=embedder) as library:
-        await library.put([FILM, TOWN])
+        await Ingestion(library).put([FILM, TOWN])
         query = Query(text="Low Tide", k=2, mode="knowledge-graph")
         notes = {hit.why.note for hit in await library.search(query) if hit.why}
         assert notes == {
@@ -203,18 +204,18 @@ async def test_changed_and_deleted_documents_leave_no_vectors_of_names(
     settings: Settings, embedder: HashingEmbedder
 ) -> None:
     async with await Collection.open(settings, embedder=embedder) as library:
-        await library.put([FILM, TOWN])
+        await Ingestion(library).put([FILM, TOWN])
         await store(library, {"film": [("Low Tide", "made by", "Oda Brask")], "town": [("Varn", "on", "the Ulm")]})
         assert (await library.knowledge_graph()).names() == 4
         (file,) = (settings.home / "names").iterdir()
-        await library.put([replace_text(FILM)])
-        await library.finish_change()
+        await Ingestion(library).put([replace_text(FILM)])
+        await Ingestion(library).finish()
         with np.load(file) as stored:
             assert sorted(stored["names"].tolist()) == sorted(map(name_id, ("varn", "the ulm")))
     without = settings.model_copy(update={"embedder": "none"})
     async with await Collection.open(without) as library:
-        await library.delete(["town"])
+        await Ingestion(library).delete(["town"])
         assert not file.exists(), "without an embedder it cannot be read, only deleted"
-        await library.put([TOWN])
+        await Ingestion(library).put([TOWN])
         with pytest.raises(UsageError, match="SLEUTH_EMBEDDER"):
             await library.search(Query(text="Ulm", mode="knowledge-graph"))

@@ -12,9 +12,9 @@ import pytest
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 
-from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import ModelUnavailable
+from sleuth.tools.ingestion.ingestion import ingest
 from sleuth.tools.search.reranker import CANDIDATES, CompressorReranker, EndpointReranker, rerank_best, sort_hits
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.settings import Settings

@@ -42,6 +42,8 @@ _PROTECTED = re.compile(
 )
 """An encryption of anything but fonts."""
 HEADERS = ("From", "To", "Cc", "Date", "Subject")
+_ATTACHED_MAIL, _PROPERTIES = "__substg1.0_3701000D", "__properties_version1.0"
+"""Names in an Outlook mail."""
 
 
 @damage_as("is not an EPUB book, or is damaged. Leave it out.")
@@ -235,19 +237,44 @@ def _text(part: MIMEPart) -> str:
 
 @damage_as("is not an Outlook mail, or is damaged. Save it as .eml.")
 def read_msg(data: bytes, read_attachment: ReadAttachment = _leave_out) -> Content:
-    """Return the headers and the text of an Outlook mail and of its attachments."""
+    """Return the headers and the text of an Outlook mail, of its attachments and of the mails attached to it."""
     with office_extra(".msg", ".eml"):
         from oxmsg import Message
     mail: Any = Message.load(BytesIO(data))
+    unread: list[str] = []
+    sections = list(_outlook_sections(mail, read_attachment, unread))
+    return _mail_content(_outlook_headers(mail), sections, unread)
+
+
+def _outlook_headers(mail: Any) -> dict[str, str]:  # noqa: ANN401 - python-oxmsg is untyped
     to = "; ".join(f"{each.name} <{each.email_address}>" for each in mail.recipients)
     date = mail.sent_date.isoformat(" ", "minutes") if mail.sent_date else ""
-    found = {"From": mail.sender, "To": to, "Date": date, "Subject": mail.subject}
+    headers = {"From": mail.sender, "To": to, "Date": date, "Subject": mail.subject}
+    return {name: single_line(value) for name, value in headers.items() if value}
+
+
+def _outlook_sections(mail: Any, read_attachment: ReadAttachment, unread: list[str]) -> Iterator[Section]:  # noqa: ANN401
+    """Yield a mail, its attachments and the mails attached to it, as `_mail_sections` does."""
+    from oxmsg import Message
+
     text = mail.body or (whole_page(parse_html(mail.html_body), leave_out=HIDDEN) if mail.html_body else "")
+    if not text:
+        unread.append("its text, if it has any, is Rich Text: save the mail as .eml or .pdf in Outlook")
     attached = [(each.file_name or "without a name", each.file_bytes or b"") for each in mail.attachments]
-    about = {name: single_line(value) for name, value in found.items() if value}
-    unread = [] if text else ["its text, if it has any, is Rich Text: save the mail as .eml or .pdf in Outlook"]
-    sections = list(_mail(about, text, [name for name, _ in attached]))
-    return _mail_content(about, [*sections, *_attachments(attached, read_attachment, unread)], unread)
+    yield from _mail(_outlook_headers(mail), text, [name for name, _ in attached])
+    yield from _attachments(attached, read_attachment, unread)
+    for inner in (inner for each in mail._storage.iter_attachment_storages() for inner in each.storages):
+        if inner.name == _ATTACHED_MAIL:
+            yield from _outlook_sections(Message(_as_file(inner)), read_attachment, unread)
+
+
+def _as_file(storage: Any) -> Any:  # noqa: ANN401
+    """Return an attached mail as that of a file, whose properties have a header that is longer by eight bytes."""
+    streams = [
+        replace(each, bytes_=each.bytes_[:24] + bytes(8) + each.bytes_[24:]) if each.name == _PROPERTIES else each
+        for each in storage.streams
+    ]
+    return replace(storage, streams=tuple(streams))
 
 
 def _mail(headers: dict[str, str], text: str, attached: list[str]) -> Iterator[Section]:

@@ -33,8 +33,9 @@ class Part:
         from lxml import etree
 
         parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True)
+        data = self.data.replace(b"<br>", b"<br/>") if self.name.endswith(".vml") else self.data  # as Office writes it
         try:
-            return etree.fromstring(self.data, parser)
+            return etree.fromstring(data, parser)
         except etree.XMLSyntaxError:
             return etree.Element("missing")
 

@@ -2,10 +2,11 @@
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
-from itertools import groupby, pairwise
+from itertools import chain, pairwise, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as
@@ -28,8 +29,9 @@ INSTALL = f"Install Tesseract (Debian: apt install tesseract-ocr) and the extra:
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 _HYPHENATED = re.compile(r"(?<=[^\W\d_]{2})[-\u2010]\n(?=[^\W\d_])")
 _TABLE = re.compile(r"^[^\n|]+(?: \| [^\n|]+)+(?:\n[^\n|]+(?: \| [^\n|]+)+)+$", re.MULTILINE)
+_ENDS = (".", "!", "?", ":", ";")
 LEAST_LINES = 3
-"""Lines next to each other that can be columns."""
+"""Lines of text that can be a column next to a table."""
 _PAINTS = re.compile(rb"(?:^|\s)(?:Do|EI|[fFBbSs]\*?|sh)(?:\s|$)")
 """Operators of a page that show a picture or draw a shape."""
 _OTHER_PROGRAM = re.compile(r"please wait|adobe (?:acrobat )?reader", re.IGNORECASE)
@@ -160,7 +162,7 @@ def _page_text(page: "PageObject") -> str:
     def add(text: str, outer: list[float], inner: list[float], _font: object, size: float) -> None:
         x = inner[4] * outer[0] + inner[5] * outer[2] + outer[4]
         y = inner[4] * outer[1] + inner[5] * outer[3] + outer[5]
-        if text.strip() and (not lines or lines[-1].text.endswith("\n")):
+        if text.strip() and (not lines or lines[-1].pieces[-1][0].endswith("\n")):
             lines.append(_Line(x, y))
         if text and lines:
             lines[-1].pieces.append((text, x, y, size))
@@ -189,50 +191,112 @@ class _Line:
 
     @property
     def text(self) -> str:
-        return "".join(text for text, *_ in self.pieces)
+        return "".join(text for text, *_ in self.pieces).strip()
+
+    @property
+    def place(self) -> int:
+        return round(self.x)
+
+    @property
+    def pitch(self) -> float:
+        """Return the greatest distance to the next line of the same paragraph."""
+        return 1.6 * self.pieces[0][3]
+
+
+_Cell = list[_Line]
+"""Lines below each other."""
+_Row = list[_Cell]
+"""Cells next to each other, from left to right: of a table, or of columns of text."""
 
 
 def column_by_column(lines: list[_Line]) -> list[_Line]:
-    """Return lines that run on down the columns of a page, but alternate between them, in the order of the columns.
+    """Return the lines of a page with the text of columns that are next to each other column by column.
 
-    Rows of a table stay: their cells are short, or begin and end with sentences.
+    Rows of a table stay: their cells do not continue in the row below.
     """
-    pairs = [(left, right) for left, right in pairwise(lines) if abs(left.y - right.y) < 1 and left.x < right.x]
-    if len(pairs) < LEAST_LINES or not all(_runs_on([line.text for line in side]) for side in zip(*pairs, strict=True)):
-        return lines
-    gutter = min(right.x for _, right in pairs) - 1
-    widest = max(len(left.text) for left, _ in pairs if left.x < gutter)
-    ordered: list[_Line] = []
-    # A line across the columns ends them.
-    for is_across, group in groupby(lines, lambda line: line.x < gutter and len(line.text) > 1.3 * widest):
-        block = list(group)
-        if is_across:
-            ordered += block
+    return [line for block in _blocks(_rows(lines)) for line in _by_column(block)]
+
+
+def _rows(lines: list[_Line]) -> list[_Row]:
+    rows: list[_Row] = []
+    for line, following in zip_longest(lines, lines[1:]):
+        last = rows[-1][-1] if rows else []
+        down = last[-1].y - line.y if last else math.inf
+        begins_row = following is not None and abs(following.y - line.y) < 1 and following.x > line.x + 1
+        if last and line.x > last[0].x + 1 and -5 * line.pitch < down < 1:
+            rows[-1].append([line])
+        elif last and not begins_row and abs(line.x - last[0].x) < 1 and 0 < down <= line.pitch:
+            last.append(line)
         else:
-            column = [line for line in block if line.x < gutter]
-            others = column_by_column([line for line in block if line.x >= gutter])
-            for line, below in (*pairwise(column), *pairwise(others)):
-                if _is_wrapped(line.text.rstrip(), below.text, widest):
-                    *rest, (last, x, y, size) = line.pieces
-                    line.pieces = [*rest, (last.rstrip("\n") + " ", x, y, size)]
-            for line in others[:1]:
-                line.begins_column = True
-            ordered += column + others
-    return ordered
+            rows.append([[line]])
+    return rows
 
 
-def _is_wrapped(text: str, below: str, width: int) -> bool:
-    """Return whether a line of a column of this width continues in the line below."""
-    is_long = len(text) >= 0.7 * width or below[:1].islower()
-    return is_long and below[:1].isalpha() and not text.endswith((".", "!", "?", ":", ";", "-", "\u2010"))
+def _blocks(rows: list[_Row]) -> Iterator[list[_Row]]:
+    """Yield successive rows with cells at the same places, together with further lines of their columns."""
+    block: list[_Row] = []
+    places: set[int] = set()
+    for row in rows:
+        is_near = bool(block) and min(cell[-1].y for cell in block[-1]) - row[0][0].y < 3 * row[0][0].pitch
+        shared = sum(cell[0].place in places for cell in row)
+        if block and not (is_near and len(places) > 1 and shared >= min(2, len(row))):
+            yield block
+            block, places = [], set()
+        block.append(row)
+        places |= {cell[0].place for cell in row}
+    if block:
+        yield block
 
 
-def _runs_on(texts: Sequence[str]) -> bool:
-    """Return whether lines are running text: of several words, seldom at the end of a sentence."""
-    words = sorted(len(text.split()) for text in texts)
-    open_ends = sum(not text.rstrip().endswith((".", "!", "?", ":", ";")) for text in texts)
-    lower = sum(text.lstrip()[:1].islower() for text in texts)
-    return words[len(words) // 2] >= 4 and 2 * open_ends > len(texts) and 5 * lower >= 2 * len(texts)
+def _by_column(block: list[_Row]) -> list[_Line]:
+    """Return the lines of a block, split at the first place where text or a table ends and text begins."""
+    columns: dict[int, list[_Cell]] = defaultdict(list)
+    for cell in chain.from_iterable(block):
+        columns[cell[0].place].append(cell)
+    places = sorted(columns)
+    # A table has a further row below a cell of several lines.
+    is_table = any(len(cell) > 1 for cells in columns.values() for cell in cells[:-1])
+    texts = [[line for cell in columns[place] for line in cell] for place in places]
+    are_all_text = all(_runs_on(lines) for lines in texts)
+    is_certain = [_runs_on(lines, alone=True) for lines in texts]
+    for at, place in enumerate(places[1:] if not is_table else (), start=1):
+        if are_all_text or all(is_certain[:at]) or all(is_certain[at:]):
+            left = _by_column([cells for row in block if (cells := [each for each in row if each[0].place < place])])
+            right = _by_column([cells for row in block if (cells := [each for each in row if each[0].place >= place])])
+            right[0].begins_column = True
+            for side in (left, right):
+                if len({line.place for line in side}) == 1:
+                    _unwrap(side)
+            return left + right
+    return [line for row in block for cell in row for line in cell]
+
+
+def _runs_on(lines: Sequence[_Line], *, alone: bool = False) -> bool:
+    """Return whether lines are running text: of several words each, most continued in a line that had no room for more.
+
+    `alone`: without text next to it, each line but the last is full, and the last one ends a sentence.
+    """
+    words = sorted(len(line.text.split()) for line in lines)
+    near = [(line.text, below.text) for line, below in pairwise(lines) if line.y - below.y <= line.pitch]
+    breaks = [(text, below) for text, below in near if not text.endswith(_ENDS)]
+    widest = max(len(line.text) for line in lines)
+    full = sum(len(f"{text} {below.split()[0]}") > 0.9 * widest for text, below in breaks)
+    lower = sum(below[:1].islower() for _, below in breaks)
+    if words[len(words) // 2] < 4 or 2 * len(breaks) < len(lines) - 1 or 5 * lower < 2 * len(breaks) or not breaks:
+        return False
+    if alone:
+        return len(lines) >= LEAST_LINES and full == len(breaks) and lines[-1].text.endswith(_ENDS)
+    return full >= len(breaks) - len(lines) // 4
+
+
+def _unwrap(column: Sequence[_Line]) -> None:
+    """Join the lines of a column that continue in the line below."""
+    widest = max(len(line.text) for line in column)
+    for line, below in pairwise(column):
+        is_full = len(line.text) >= 0.7 * widest or below.text[:1].islower()
+        if is_full and below.text[:1].isalpha() and not line.text.endswith((*_ENDS, "-", "\u2010")):
+            *rest, (last, x, y, size) = line.pieces
+            line.pieces = [*rest, (last.rstrip("\n") + " ", x, y, size)]
 
 
 class _Layout:

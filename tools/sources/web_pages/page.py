@@ -23,8 +23,7 @@ from sleuth.tools.documents.formats.html_format import (
     whole_page,
 )
 from sleuth.tools.documents.formats.tables import grid
-from sleuth.tools.documents.loading import read_bytes
-from sleuth.tools.documents.resource_limits import Bounds
+from sleuth.tools.documents.resource_limits import Bounds, read_bytes
 from sleuth.tools.documents.worker import Worker, WorkerError
 from sleuth.tools.errors import DocumentError, UsageError
 from sleuth.tools.text.normalization import markdown_table, normalize, single_line, title_from

@@ -24,7 +24,6 @@ from sleuth.agents.roles.inputs import PassageInput
 from sleuth.agents.roles.reading import EXTRACT, READ
 from sleuth.agents.roles.reasoning import INFER
 from sleuth.graphs.core.context import Context
-from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.registry import configure, method
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, compile_method
 from sleuth.studio.cli.app import run_cli
@@ -32,6 +31,7 @@ from sleuth.studio.cli.options import parse_pairs
 from sleuth.studio.evaluation.run_folder import append_line, read_lines, write_lines
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UnknownName, UsageError
+from sleuth.tools.ingestion.ingestion import ingest
 from sleuth.tools.search import Retriever
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.archive import MemoryArchive

@@ -19,7 +19,6 @@ from preloaded import child
 from sqlalchemy import URL, inspect, select
 
 from sleuth.graphs.core.context import Services
-from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import open_store, runs_url
 from sleuth.graphs.runs.pruning import prune
 from sleuth.graphs.runs.request import RunRequest
@@ -27,6 +26,7 @@ from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import SleuthError
+from sleuth.tools.ingestion.ingestion import Ingestion, ingest
 from sleuth.tools.search.index import IndexName
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.settings import Settings
@@ -147,7 +147,7 @@ async def put(operation: Operation, report: Report) -> None:
     """Store documents one after the other, then update the indexes."""
     async with opened(operation) as library:
         for name, texts in operation.texts.items():
-            await library.put([document(name, texts)])
+            await Ingestion(library).put([document(name, texts)])
             report(name)
         await library.catch_up(on_indexed=operation.on_indexed)
 
@@ -164,7 +164,7 @@ async def delete(operation: Operation, report: Report) -> None:
     """Delete documents one after the other."""
     async with opened(operation) as library:
         for name in operation.names:
-            await library.delete([name])
+            await Ingestion(library).delete([name])
             report(name)
 
 
@@ -172,7 +172,7 @@ async def rebuild(operation: Operation, report: Report) -> None:
     """Rebuild all indexes, as after a release with another index version."""
     _age_graph(operation.settings)
     async with opened(operation) as library:
-        await library.rebuild(on_indexed=operation.on_indexed)
+        await Ingestion(library).rebuild(on_indexed=operation.on_indexed)
 
 
 async def migrate(operation: Operation, report: Report) -> None:

@@ -15,8 +15,8 @@ from serve_scene import FILES, QUESTION, READING, Oracle, opening
 from starlette.responses import JSONResponse, Response
 
 from sleuth.agents.model import Request
-from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.studio.server.app import create_app
+from sleuth.tools.ingestion.ingestion import ingest
 from sleuth.tools.settings import Settings
 
 BACK = {"question": "Built what?", "options": ["the light", "the dam"]}

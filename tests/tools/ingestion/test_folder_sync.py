@@ -14,11 +14,11 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from sleuth.graphs.ingestion.folder_sync import SyncReport, apply_diff, compare_folder, follow_folder
-from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.collection import Collection
-from sleuth.tools.collection.folder_diff import FolderDiff
 from sleuth.tools.errors import UsageError
+from sleuth.tools.ingestion.folder_diff import FolderDiff
+from sleuth.tools.ingestion.folder_sync import IngestReport, apply_diff, compare_folder, follow_folder
+from sleuth.tools.ingestion.ingestion import ingest
 from sleuth.tools.search import Query
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.locks import hold
@@ -32,7 +32,7 @@ IDS = ("first", "second")
 OUTSIDE = "This note on a fair is not in the folder."
 
 
-async def synchronize(folder: Path, settings: Settings) -> tuple[FolderDiff, SyncReport]:
+async def synchronize(folder: Path, settings: Settings) -> tuple[FolderDiff, IngestReport]:
     diff = await compare_folder(folder, settings=settings)
     return diff, await apply_diff(diff, settings=settings)
 
@@ -131,7 +131,7 @@ class FolderMachine(RuleBasedStateMachine):
         after = self._runner.run(stored_texts(self._settings))
         assert after == self._expected()
         assert diff.is_empty() == (before == after)
-        assert len(diff.removed) == report.removed == len(before) + report.ingest.added - len(after)
+        assert len(diff.removed) == report.removed == len(before) + report.added - len(after)
         assert diff.unchanged + len(diff.added) + len(diff.updated) == len(after) - 1
         assert self._runner.run(compare_folder(self._folder, settings=self._settings)).is_empty()
 
@@ -222,7 +222,7 @@ async def test_only_changed_files_are_compared(folder: Path, settings: Settings)
 @pytest.mark.timeout(60)
 async def test_changes_are_followed_when_the_store_is_free(folder: Path, settings: Settings) -> None:
     stop = asyncio.Event()
-    followed: AsyncIterator[tuple[FolderDiff, SyncReport]] = follow_folder(folder, settings=settings, stop=stop)
+    followed: AsyncIterator[tuple[FolderDiff, IngestReport]] = follow_folder(folder, settings=settings, stop=stop)
     async with aclosing(followed):  # type: ignore[type-var]
         async with hold(settings.home, "shared", command="test"):
             waiting = asyncio.ensure_future(anext(followed))
@@ -231,7 +231,7 @@ async def test_changes_are_followed_when_the_store_is_free(folder: Path, setting
             await asyncio.wait([waiting], timeout=3)
             assert not waiting.done()
         diff, report = await waiting
-        assert (len(diff.added), report.ingest.added) == (4, 4)
+        assert (len(diff.added), report.added) == (4, 4)
         (folder / NAMES[0]).unlink()
         diff, report = await anext(followed)
         assert (list(diff.removed), report.removed) == ([NAMES[0]], 1)
@@ -252,7 +252,7 @@ async def test_documents_of_files_that_became_unreadable_are_kept(folder: Path, 
     diff, _ = await synchronize(folder, settings)
     assert not (diff.added or diff.updated or diff.removed)
     assert len(diff.failures) == 3
-    assert all(any(reason in failure for failure in diff.failures) for reason in ("is empty", "is not a zip file"))
+    assert all(any(reason in str(failure) for failure in diff.failures) for reason in ("is empty", "is not a zip file"))
     assert await stored_texts(settings) == before
 
 
@@ -266,7 +266,7 @@ async def moved(folder: Path, settings: Settings, tmp_path: Path) -> Path:
 
 async def test_moved_folder_keeps_its_documents_and_nothing_is_embedded(moved: Path, settings: Settings) -> None:
     _, report = await synchronize(moved, settings)
-    assert (report.ingest.updated, report.ingest.passages) == (3, 0)
+    assert (report.updated, report.passages) == (3, 0)
     assert await stored_texts(settings) == {str(moved / name): text for name, text in zip(NAMES, TEXTS, strict=False)}
     assert (await compare_folder(moved, settings=settings)).is_empty()
 
@@ -276,8 +276,8 @@ async def test_copied_or_changed_files_are_other_documents(moved: Path, tmp_path
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / NAMES[1]).write_text(TEXTS[1])
     _, report = await synchronize(moved, settings)
-    assert (report.ingest.added, report.ingest.updated) == (2, 1)
-    line, *copies = report.ingest.warnings
+    assert (report.added, report.updated) == (2, 1)
+    line, *copies = report.warnings
     assert f"sleuth docs delete {NAMES[0]}" in line and "is gone" in line
     assert all("has the same text as" in each for each in copies)
 
@@ -290,11 +290,12 @@ async def test_unreadable_file_is_named_once_per_content(folder: Path, settings:
         packed.writestr("inner.md", TEXTS[0])
 
     async def named() -> tuple[list[str], tuple[str, ...]]:
-        failures: list[str] = []
         diff = await compare_folder(folder, settings=settings)
-        failures += diff.failures
-        await apply_diff(diff, settings=settings, on_progress=lambda each: failures.append(each.failure or ""))
-        return sorted({each.partition(": ")[0] for each in failures if each}), diff.unreadable
+        failures = [*diff.failures]
+        await apply_diff(
+            diff, settings=settings, on_progress=lambda each: failures.extend([each.failure] if each.failure else [])
+        )
+        return sorted({each.source for each in failures}), diff.unreadable
 
     assert await named() == ([f"{archive}/inner.pdf", str(broken)], ())
     for _ in range(2):
@@ -306,3 +307,24 @@ async def test_unreadable_file_is_named_once_per_content(folder: Path, settings:
     broken.unlink()
     assert await named() == ([], ("box.zip",))
     assert str(folder / "broken.md") in await stored_texts(settings)
+
+
+async def test_unreadable_file_is_not_the_one_whose_name_begins_its_name(folder: Path, settings: Settings) -> None:
+    broken = folder / "mill.txt: scan.pdf"
+    broken.write_text("no PDF")
+    assert (folder / "mill.txt").is_file()
+    for failures, unreadable in (((), ()), ((), (broken.name,))):
+        diff, report = await synchronize(folder, settings)
+        assert (diff.failures, diff.unreadable) == (failures, unreadable)
+        assert report.failed == (not unreadable)
+
+
+async def test_own_fields_are_those_of_the_documents_that_differ(folder: Path, settings: Settings) -> None:
+    await synchronize(folder, settings)
+    (folder / "new.md").write_text("A new text.")
+    diff = await compare_folder(folder, settings=settings)
+    await apply_diff(diff, settings=settings, meta={"Client": "Ada"})
+    async with await Collection.open(settings) as library:
+        assert {each.id: dict(each.meta or {}) for each in await library.documents() if each.meta} == {
+            "new.md": {"client": "Ada"}
+        }

@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from sleuth.tools.documents.file_list import Item
-from sleuth.tools.documents.loading import FileReader, LoadedDocument, Loaders, read_bytes
-from sleuth.tools.documents.resource_limits import Bounds, printable
+from sleuth.tools.documents.loading import FileReader, LoadedDocument, Loaders
+from sleuth.tools.documents.resource_limits import Bounds, printable, read_bytes
 from sleuth.tools.errors import DocumentError, StoreError, UsageError
 from sleuth.tools.optional_imports import DISTRIBUTION, extra
 from sleuth.tools.search.vectors import Embedder, Vectors
@@ -135,11 +135,9 @@ class RayWorkers:
         """Start the analysis of passages."""
         return self._start(analyze, given)
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Forget the last file; the cluster ends its idle workers itself."""
         self._last = None
-
-    close = stop
 
     def _start(self, function: Callable[..., Any], *given: object) -> "Future[Any]":
         """Start a task; return the future of its result, or of the error that it returns."""
@@ -190,8 +188,12 @@ class RayEmbedder:
             embedder: the embedder of questions; the workers load the model of the same name.
         """
         self.name = embedder.name
-        self.embed_query = embedder.embed_query
+        self._embedder = embedder
         self._address = address
+
+    def embed_query(self, text: str) -> Vectors:
+        """Return the vector of a question."""
+        return self._embedder.embed_query(text)
 
     def embed_passages(self, texts: list[str]) -> Vectors:
         """Return one row per text.

@@ -9,14 +9,14 @@ import pytest
 from fake_ray import FakeRay, RayError
 from hashing_embedder import HashingEmbedder
 
-from sleuth.tools.collection import ray_cluster
-from sleuth.tools.collection.collection import make_passage_embedder, make_workers
 from sleuth.tools.collection.passage_analysis import PassageAnalyzer
-from sleuth.tools.collection.ray_cluster import RayEmbedder, RayWorkers
 from sleuth.tools.documents.file_list import Item
 from sleuth.tools.documents.loading import FileReader
 from sleuth.tools.documents.resource_limits import BOUNDS
 from sleuth.tools.errors import DocumentError, StoreError
+from sleuth.tools.ingestion import ray_cluster
+from sleuth.tools.ingestion.ingestion import make_passage_embedder, make_workers
+from sleuth.tools.ingestion.ray_cluster import RayEmbedder, RayWorkers
 from sleuth.tools.search.vectors.embedder import EndpointEmbedder, LocalEmbedder, NoEmbedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.text.stemming import find_terms
@@ -82,8 +82,8 @@ def test_passages_are_analyzed_by_tasks(ray: FakeRay) -> None:
         Passage(id=f"p{at}", document_id="a.md", title="Mills", text=f"Ada met {at} mills. " * 90, start=0, end=9)
         for at in range(70)
     ]
-    analyzer = PassageAnalyzer(workers())
-    analyzer.start(given)
+    analyzer = PassageAnalyzer()
+    analyzer.start(workers().submit_analysis, given)
     assert analyzer.terms(given) == find_terms(given)
     assert ray.tasks == ["analyze"] * 3
 

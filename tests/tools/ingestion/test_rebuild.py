@@ -8,9 +8,9 @@ import pytest
 from entries import entry
 from hashing_embedder import HashingEmbedder
 
-from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import EmbedderChanged, StoreBusy, StoreError
+from sleuth.tools.ingestion.ingestion import Ingestion, ingest
 from sleuth.tools.search.retriever import MODES, Mode, Query
 from sleuth.tools.search.vectors.embedder import Vectors
 from sleuth.tools.settings import Settings
@@ -35,7 +35,7 @@ class Paused(HashingEmbedder):
 
 async def filled(settings: Settings) -> None:
     async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
-        await library.put([entry(place, f"The light stands at {place}.") for place in PLACES])
+        await Ingestion(library).put([entry(place, f"The light stands at {place}.") for place in PLACES])
         await library.catch_up()
 
 
@@ -85,7 +85,7 @@ async def test_open_library_uses_the_rebuilt_indexes(settings: Settings) -> None
 async def test_interrupted_rebuild_is_resumed_by_the_next_use(settings: Settings) -> None:
     await filled(settings)
     async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
-        await library.put([entry(f"{at}", f"A passage about {at}.") for at in range(600)])
+        await Ingestion(library).put([entry(f"{at}", f"A passage about {at}.") for at in range(600)])
     first = HashingEmbedder("wider", dimension=128)
     library = await Collection.open(settings, embedder=first, check_embedder=False)
     closing = threading.Thread(target=lambda: asyncio.run(library.close()))
@@ -93,10 +93,10 @@ async def test_interrupted_rebuild_is_resumed_by_the_next_use(settings: Settings
     def stop(index: str, _passages: int) -> None:
         if index == "dense" and not closing.ident:
             closing.start()
-            library._indexes._is_closing.wait(10)
+            library.indexes._is_closing.wait(10)
 
     with pytest.raises(StoreError, match="resumes"):
-        await library.rebuild(on_indexed=stop)
+        await Ingestion(library).rebuild(on_indexed=stop)
     await asyncio.to_thread(closing.join)
     second = HashingEmbedder("wider", dimension=128)
     assert (await searched(settings, second))["dense"][0] == "Tarn"

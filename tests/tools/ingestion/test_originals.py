@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from hashing_embedder import HashingEmbedder
 
-from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.collection import Collection
-from sleuth.tools.collection.originals import media_type_of
+from sleuth.tools.documents.loading import media_type_of
 from sleuth.tools.errors import StoreError
+from sleuth.tools.ingestion.ingestion import Ingestion, ingest
 from sleuth.tools.settings import Settings
 
 
@@ -51,9 +51,9 @@ async def test_original_of_equal_files_is_deleted_with_the_last_of_them(keeping:
     await ingest([files / "light.md"], settings=letters)
     assert len(copies(keeping)) == 1
     async with await Collection.open(keeping) as library, await Collection.open(letters) as other:
-        await library.delete(["light.md", "copy.md"])
+        await Ingestion(library).delete(["light.md", "copy.md"])
         assert len(copies(keeping)) == 1
-        await other.delete(["light.md"])
+        await Ingestion(other).delete(["light.md"])
     assert copies(keeping) == []
 
 
@@ -64,7 +64,7 @@ async def test_originals_of_two_owners_are_apart(keeping: Settings, files: Path)
     await ingest([files], settings=ben)
     assert len(copies(keeping)) == 2
     async with await Collection.open(keeping) as library:
-        await library.delete(["light.md"])
+        await Ingestion(library).delete(["light.md"])
     assert await kept(ben, "light.md")
     assert len(copies(keeping)) == 1
 
@@ -76,7 +76,7 @@ async def test_originals_of_another_catalogue_in_the_home_stay(keeping: Settings
     (files / "light.md").write_text("It fell in 1950.")
     await ingest([files], settings=keeping)
     async with await Collection.open(keeping) as library:
-        await library.delete(["light.md"])
+        await Ingestion(library).delete(["light.md"])
     assert len(copies(keeping)) == 1
     aside.replace(catalogue)
     assert await kept(keeping, "light.md")

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
 
-from sleuth.tools.collection.batch_reader import BatchReader, is_missing
 from sleuth.tools.documents.corpus import is_corpus
 from sleuth.tools.documents.file_list import Item, find_files
 from sleuth.tools.documents.formats.archives import ZIP
 from sleuth.tools.documents.loading import Loaders
 from sleuth.tools.documents.resource_limits import is_folder, printable
 from sleuth.tools.errors import UsageError
+from sleuth.tools.ingestion.batch_reader import BatchReader, Failure, is_missing
 from sleuth.tools.storage.catalogue import Catalogue, Difference
 
 
@@ -31,7 +31,7 @@ class FolderDiff:
         updated: files and lines whose content has changed.
         removed: documents whose file or line no longer exists, by id.
         unchanged: number of equal documents.
-        failures: reasons why files cannot be read; their documents are kept.
+        failures: files that cannot be read; their documents are kept.
         unreadable: files that an earlier synchronization named, with the same content.
         paths: the files to ingest.
     """
@@ -41,7 +41,7 @@ class FolderDiff:
     updated: tuple[str, ...] = ()
     removed: Mapping[str, str] = field(default_factory=dict)
     unchanged: int = 0
-    failures: tuple[str, ...] = ()
+    failures: tuple[Failure, ...] = ()
     unreadable: tuple[str, ...] = ()
     paths: frozenset[Path] = frozenset()
 
@@ -85,13 +85,13 @@ def compare_folder(
     new = {item.source for item in considered} - set(stored.values())
     new -= {item.source for item in considered if _must_read(item.path)}
     read = {item.source: item for item in considered if item.source not in new}
-    failures, sources, differences = list[str](), dict[str, str](), dict[str, Difference]()
+    failures, sources, differences = list[Failure](), dict[str, str](), dict[str, Difference]()
     for batch in reader.batches(read.values()):
         failures += batch.failures
         sources |= {entry.document.id: entry.document.source for entry in batch.entries}
         differences |= catalogue.compare(batch.entries)
     ids = {kind: [id_ for id_, each in differences.items() if each == kind] for kind in get_args(Difference)}
-    failed = {source for source in read if any(failure.startswith(source) for failure in failures)}
+    failed = {failure.source for failure in failures}
     left = {id_: source for id_, source in stored.items() if id_ not in sources}
     removed = {id_: source for id_, source in left.items() if _is_gone(source, files, read.keys() - failed)}
     paths = {files[source].path for source in (*new, *(sources[id_] for id_ in (*ids["added"], *ids["updated"])))}

@@ -15,7 +15,6 @@ from langgraph.func import entrypoint
 from sleuth.agents.model import Model
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.ingestion.pipeline import MAX_WARNINGS
 from sleuth.graphs.methods.ras.triple_graph import extract_triples, prompt_version
 from sleuth.tools.storage.archive import MemoryArchive
 from sleuth.tools.storage.triples import SqlTriples
@@ -24,6 +23,7 @@ from sleuth.tools.types import Passage
 
 BATCH = 64
 """Passages of one batch; SLEUTH_CONCURRENCY of them are read in parallel."""
+MAX_WARNINGS = 20
 CALLS = 2
 """Model calls for one passage: an extraction and its repair."""
 

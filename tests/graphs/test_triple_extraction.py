@@ -13,8 +13,8 @@ from scenes import Replying
 
 from sleuth.agents.model import Request
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.ingestion.triple_extraction import BATCH, Extraction, ExtractionReport
 from sleuth.graphs.methods.ras.triple_graph import prompt_version
+from sleuth.graphs.triple_extraction import BATCH, Extraction, ExtractionReport
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.storage.catalogue import Catalogue
 

@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
-from sleuth.tools.collection.passage_analysis import Workers
 from sleuth.tools.documents.corpus import is_corpus, read_corpus
 from sleuth.tools.documents.file_list import Item
 from sleuth.tools.documents.loading import MAX_SOURCE_BYTES, LoadedDocument
-from sleuth.tools.documents.parallel_reading import read_ahead
+from sleuth.tools.documents.parallel_reading import Workers, read_ahead
 from sleuth.tools.documents.resource_limits import printable
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.storage.catalogue import Catalogue, Difference, Entry, Stored
@@ -29,6 +28,24 @@ _BATCH_CHARACTERS = 8_000_000
 _DIFFERENCES: tuple[Difference, ...] = ("unchanged", "added", "updated")
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A file that cannot be read, or a line of it.
+
+    Attributes:
+        path: the file; the archive of a file in an archive.
+        source: the path, with the name in an archive.
+        message: the path, the reason and the remedy.
+    """
+
+    path: Path
+    source: str
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
 @dataclass(kw_only=True, slots=True)
 class Batch:
     """Entries read together.
@@ -38,7 +55,7 @@ class Batch:
 
     entries: list[Entry] = field(default_factory=list)
     sources: dict[str, tuple[Path, str]] = field(default_factory=dict)
-    failures: list[str] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     files: int = 0
     passages: int = 0
@@ -108,7 +125,7 @@ class BatchReader:
     def _add(self, batch: Batch, item: Item, found: LoadedDocument | DocumentError) -> None:
         source = item.source
         if isinstance(found, DocumentError):
-            batch.failures.append(str(found))
+            batch.failures.append(Failure(item.path, source, str(found)))
         elif found.id:
             batch.add(make_entry(document_id=found.id, source=source, loaded=found))
         else:
@@ -129,7 +146,8 @@ class BatchReader:
         holders = self._holders(list({line.document.id: None for line in lines}), files if lines else [])
         for line in (line for line in lines if line.document.id in holders):
             taken = f"the id {line.document.id!r} belongs to the file {holders[line.document.id]}"
-            batch.failures.append(f"{line.document.source}: {taken}. That line was not read: give it another id.")
+            message = f"{line.document.source}: {taken}. That line was not read: give it another id."
+            batch.failures.append(Failure(Path(line.document.source), line.document.source, message))
             batch.entries.remove(line)
         return batch
 

@@ -1,1 +1,0 @@
-"""Ingestion of documents and extraction of triples."""

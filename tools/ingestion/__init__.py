@@ -1,0 +1,1 @@
+"""Ingestion: what changes the documents of a collection."""
