@@ -86,7 +86,7 @@ class LocalBackend:
 
     def collection(self) -> AbstractAsyncContextManager[Collection]:
         """Open the documents of the settings' owner."""
-        return open_collection(self.settings, "shared", command="sleuth mcp")
+        return open_collection(self.settings, "search", command="sleuth mcp")
 
     def ask(self, question: str, method: str | None, *, values: dict[str, Any], budget: Budget, where: str) -> Events:
         """Run a method in the store of the settings."""

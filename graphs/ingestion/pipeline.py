@@ -23,7 +23,7 @@ from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Difference, Stored
 from sleuth.tools.storage.filters import RESERVED
-from sleuth.tools.storage.locks import hold
+from sleuth.tools.storage.locks import LockMode, hold
 
 NO_META: Mapping[str, str] = MappingProxyType({})
 MAX_WARNINGS = 20
@@ -103,7 +103,7 @@ async def ingest(
     """Ingest files, folders and corpora into the collection. The same call resumes an interrupted ingest.
 
     `meta` are own fields of all these documents, which a later ingest keeps; an empty one is removed. `rebuild` first
-    rebuilds the indexes with the present embedder; it needs no paths. Searches wait for it.
+    rebuilds the indexes with the present embedder; it needs no paths. Searches wait for a rebuild.
 
     Raises:
         UsageError: a path does not exist.
@@ -111,9 +111,10 @@ async def ingest(
         EmbedderChanged: the collection was built with another embedder.
     """
     began = time.monotonic()
+    mode: LockMode = "alone" if rebuild else "exclusive"
     command = "sleuth ingest --rebuild" if rebuild else "sleuth ingest"
     async with (
-        hold(settings.home, "exclusive", command=command, wait=settings.wait),
+        hold(settings.home, mode, command=command, wait=settings.wait),
         await Collection.open(settings, embedder=embedder, check_embedder=not rebuild) as collection,
     ):
         if rebuild:

@@ -183,7 +183,7 @@ async def delete_(
     """Delete runs with their checkpoints, sub-runs and events. Texts that no other run uses are deleted too."""
     from sleuth.studio.server.runs.event_log import EventLog
 
-    async with _open_runs("shared", "sleuth runs delete") as runs:
+    async with _open_runs("search", "sleuth runs delete") as runs:
         ids = [await runs.store.threads.complete(thread) for thread in threads]
         deleted = await remove_runs(runs, *ids)
         log = await asyncio.to_thread(EventLog, runs.store.engine)
@@ -222,7 +222,7 @@ async def prune(
         return
     from sleuth.studio.server.runs.event_log import EventLog
 
-    async with _open_runs("exclusive", "sleuth runs prune") as runs:
+    async with _open_runs("alone", "sleuth runs prune") as runs:
         gone = await prune_runs(runs, older_than=seconds, keep_last=keep_last)
         log = await asyncio.to_thread(EventLog, runs.store.engine)
         await log.remove_orphans()  # a server does this only at its start
