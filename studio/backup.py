@@ -71,7 +71,7 @@ async def back_up(settings: Settings, file: Path) -> Manifest:
 
     Raises:
         UsageError: the file exists already, there is nothing to back up, or the data is in Postgres.
-        StoreBusy: another process is ingesting, deleting or updating the indexes.
+        StoreBusy: another process changes the documents or updates the indexes.
         StoreError: a database cannot be read, or the archive cannot be written.
     """
     sources = databases(settings)
@@ -174,7 +174,7 @@ async def restore(settings: Settings, file: Path, *, force: bool = False) -> Man
         StoreBusy: another process uses the home.
         StoreError: the archive is damaged, or the data cannot be written.
     """
-    async with hold(settings.home, "exclusive", command="sleuth restore", wait=settings.wait):
+    async with hold(settings.home, "alone", command="sleuth restore", wait=settings.wait):
         return await asyncio.to_thread(_restore, settings, file, force)
 
 

@@ -119,7 +119,7 @@ class LocalBackend:
 
     def collection(self) -> AbstractAsyncContextManager[Collection]:
         """Open the documents of the settings' owner."""
-        return open_collection(self.settings, "shared", command="sleuth mcp")
+        return open_collection(self.settings, "search", command="sleuth mcp")
 
     def ask(self, request: RunRequest) -> Events:
         """Run a request in the store of the settings."""

@@ -14,7 +14,7 @@ FOLDERS = (
 )
 """Folders and files that are checked."""
 SENTENCES = (
-    *("examples/corpus", "examples/sources", "training/simulation"),
+    *("examples/boatyard", "examples/corpus", "examples/sources", "training/simulation"),
     *("training/roles/data", "benchmarks/growth/corpus.py", "tests"),
 )
 """Files whose strings are questions, sentences or word lists: only their docstrings and comments are checked."""

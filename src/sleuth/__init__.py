@@ -51,7 +51,7 @@ _PUBLIC = {
     "Delta": "sleuth.graphs.core.events.Delta",
     "Reset": "sleuth.graphs.core.events.Reset",
     "Step": "sleuth.graphs.core.events.Step",
-    "IngestReport": "sleuth.tools.ingestion.IngestReport",
+    "IngestReport": "sleuth.tools.ingestion.ingestion.IngestReport",
     "METHODS": "sleuth.graphs.registry.METHODS",
     "CheckpointView": "sleuth.graphs.runs.history.CheckpointView",
     "sync": "sleuth.studio.client.sync",

@@ -143,7 +143,7 @@ async def search(
     Raises:
         UsageError: the question or the collection is empty, or the filter cannot be parsed.
     """
-    async with open_collection(await _or_default(settings), "shared", command="sleuth") as collection:
+    async with open_collection(await _or_default(settings), "search", command="sleuth") as collection:
         return await collection.search(Query(text=query, k=k, mode=find_mode(mode), where=where))
 
 

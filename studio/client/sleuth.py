@@ -332,7 +332,7 @@ async def open_sleuth(
     Raises:
         MissingExtra: SLEUTH_TRACING is `otel`, and the extra `otel` is not installed.
         EmbedderChanged: the collection was built with another embedder.
-        StoreBusy: another process ingests or deletes documents; the message names it.
+        StoreBusy: another process rebuilds or restores the home; the message names it.
         UnknownName: a chosen model is not served.
     """
     if settings is None:
@@ -340,7 +340,7 @@ async def open_sleuth(
     await asyncio.to_thread(open_tracer, settings.tracing)
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(open_client_or_missing(settings, model))
-        await stack.enter_async_context(hold(settings.home, "shared", command=command, wait=settings.wait))
+        await stack.enter_async_context(hold(settings.home, "search", command=command, wait=settings.wait))
         own = LangChainEmbedder(embedder) if embedder else None
         collection = await stack.enter_async_context(await Collection.open(settings, embedder=own))
         if reranker:

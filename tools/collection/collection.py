@@ -264,7 +264,7 @@ class Collection:
 
     def _search_indexes(self, query: Query) -> list[Hit]:
         head = self.catalogue.head()
-        indexes = {name: self.indexes.ready(name, ignore, head) for name in self._wanted(query.mode)}
+        indexes = {name: self.indexes.for_search(name, head) for name in self._wanted(query.mode)}
         allowed = self._filtered(query.where) if query.where.strip() else None
         if allowed is not None:
             indexes = {name: index.restricted(allowed) for name, index in indexes.items()}

@@ -26,6 +26,7 @@ from sleuth.tools.search.vectors.embedder import no_embedder
 from sleuth.tools.search.vectors.index import MAX_EXACT
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue
+from sleuth.tools.storage.locks import changing_processes
 
 _log = logging.getLogger(__name__)
 
@@ -62,6 +63,7 @@ class IndexSet:
         self._applied: dict[IndexName, int] = {}
         self._turn = threading.Lock()
         self._is_checked = False
+        self._has_warned = False
         self._is_closing = threading.Event()
         # The hash distinguishes names that some file systems treat as equal, and makes ".." harmless.
         mark = sha256(f"{settings.owner}\0{settings.collection}".encode()).hexdigest()[:12]
@@ -106,6 +108,22 @@ class IndexSet:
                 with hold_indexes(self._settings.home):
                     self._follow(name, on_indexed)
             return self._open[name]
+
+    def for_search(self, name: IndexName, head: int) -> Index:
+        """Return an index that is up to date, or, while documents are changed, with the passages indexed so far.
+
+        The arguments and errors are those of `ready`.
+        """
+        home = self._settings.home
+        if self._applied.get(name) == head or not (holders := changing_processes(home)):
+            return self.ready(name, lambda _name, _passages: None, head)
+        if not self._has_warned:
+            self._has_warned = True
+            _log.warning("%s is in use by %s. Searches find what is indexed so far.", home, holders)
+        if name in self._open and self._turn.locked():  # this process is changing them
+            return self._open[name]
+        with self._turn:
+            return self._opened(name)
 
     def invalidate(self, name: IndexName) -> None:
         """Forget an index that another process has rebuilt; the next `ready` loads and updates it."""
@@ -177,10 +195,11 @@ class IndexSet:
 
     def _opened(self, name: IndexName) -> Index:
         """Return an index that includes the writes of other processes."""
-        if name in self._open:
-            self._open[name].refresh()
-        else:
-            self._open[name] = self._make(name)
+        with _locked(self._settings.home / "locks" / "opening.lock"):
+            if name in self._open:
+                self._open[name].refresh()
+            else:
+                self._open[name] = self._make(name)
         return self._open[name]
 
     def _make(self, name: IndexName) -> Index:
@@ -201,13 +220,19 @@ def hold_indexes(home: Path) -> Iterator[None]:
         StoreBusy: another process has held the lock for a minute.
         StoreError: the folder of the lock cannot be written.
     """
-    lock = home / "locks" / "indexing.lock"
+    with _locked(home / "locks" / "indexing.lock"):
+        yield
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[None]:
     try:
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        turn = FileLock(lock).acquire(timeout=_INDEXING_SECONDS)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        turn = FileLock(file).acquire(timeout=_INDEXING_SECONDS)
     except Timeout:  # a kind of OSError
         raise StoreBusy("Another process is updating or copying the indexes. Try again later.") from None
     except OSError as error:
+        home = file.parent.parent
         raise StoreError(f"SLEUTH_HOME ({home}) cannot be written: {error}. Free some space.") from error
     with turn:
         yield

@@ -32,7 +32,7 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Difference, Entry, Stored
 from sleuth.tools.storage.database import in_thread
 from sleuth.tools.storage.filters import RESERVED
-from sleuth.tools.storage.locks import hold
+from sleuth.tools.storage.locks import LockMode, hold
 
 _log = logging.getLogger(__name__)
 
@@ -118,7 +118,8 @@ async def open_ingestion(
         StoreBusy: another process holds the lock.
         EmbedderChanged: the collection was built with another embedder.
     """
-    async with hold(settings.home, "exclusive", command=command, wait=settings.wait):
+    mode: LockMode = "exclusive" if check_embedder else "alone"  # searches wait for a rebuild with another embedder
+    async with hold(settings.home, mode, command=command, wait=settings.wait):
         embedder = embedder or await asyncio.to_thread(make_passage_embedder, settings)
         opening = Collection.open(settings, embedder=embedder, check_embedder=check_embedder)
         async with await opening as collection, Ingestion(collection) as ingestion:

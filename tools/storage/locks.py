@@ -1,6 +1,6 @@
 """Locks on files. The operating system releases them when their process ends, even if it was killed.
 
-`HomeLock` locks a SLEUTH_HOME: many processes may ask and search simultaneously, only one may ingest, delete or prune.
+`HomeLock` locks a SLEUTH_HOME: many processes may ask and search simultaneously, also while one ingests or deletes.
 Each holder keeps a file that names it, so that the error of a process that cannot get the lock names the process to
 wait for. That file is locked too: a process id alone proves nothing, since in a container each process may have the
 same one.
@@ -25,9 +25,19 @@ from sleuth.tools.retry import retry
 from sleuth.tools.storage.disk_space import write_remedy
 from sleuth.tools.types import now
 
-LockMode = Literal["shared", "exclusive"]
+LockMode = Literal["search", "shared", "exclusive", "alone"]
+"""What a process may do with a home, the least demanding first: search it; search it while its documents stay as they
+are; change its documents; use it without any other process."""
 RESTORING = "restore-unfinished"
 """File in SLEUTH_HOME that exists while a restore replaces the data: half replaced, it must not be used."""
+
+_FILES: dict[LockMode, dict[str, Literal["read", "write"]]] = {
+    "search": {"home.db": "read"},
+    "shared": {"home.db": "read", "documents.db": "read"},
+    "exclusive": {"home.db": "read", "documents.db": "write"},
+    "alone": {"home.db": "write"},
+}
+"""The files that a mode locks, each for many processes or for one."""
 
 _log = logging.getLogger(__name__)
 
@@ -46,8 +56,8 @@ def is_stale(path: Path) -> bool:
 class HomeLock:
     """The lock of one process on a SLEUTH_HOME, shared by all its activities.
 
-    The process holds the mode that its most demanding activity needs, and nothing while it is idle. Between processes
-    an ingest excludes runs. Inside one process it does not: an `IndexSet` guards its indexes with a lock of its own.
+    The process holds the mode that its most demanding activity needs, and nothing while it is idle. Activities of one
+    process do not exclude each other. An `IndexSet` guards its indexes with a lock of its own.
     """
 
     def __init__(self, home: Path, command: str) -> None:
@@ -55,7 +65,7 @@ class HomeLock:
         self._folder = home / "locks"
         self._command = command
         self._changing = asyncio.Lock()
-        self._users: dict[LockMode, int] = {"shared": 0, "exclusive": 0}
+        self._users: dict[LockMode, int] = dict.fromkeys(_FILES, 0)
         self._held: LockMode | None = None
         self._lock = AsyncExitStack()
 
@@ -66,7 +76,7 @@ class HomeLock:
         """Hold at least `mode`.
 
         Args:
-            mode: `shared` to search, `exclusive` to change the collection.
+            mode: what the activity does with the home.
             wait: the most seconds to wait for other processes; a wait is logged once.
             on_wait: is called once, with the error that names the process to wait for.
 
@@ -116,9 +126,7 @@ class HomeLock:
             await self._adjust()
 
     async def _adjust(self) -> None:
-        needed: LockMode | None = (
-            "exclusive" if self._users["exclusive"] else "shared" if self._users["shared"] else None
-        )
+        needed = next((mode for mode in reversed(_FILES) if self._users[mode]), None)
         if needed == self._held:
             return
         self._held = None
@@ -134,15 +142,21 @@ def hold(home: Path, mode: LockMode, *, command: str, wait: float = 0.0) -> Abst
     return HomeLock(home, command).hold(mode, wait=wait)
 
 
+def changing_processes(home: Path) -> str:
+    """Return the processes that change the documents of a home, in words; empty if there are none."""
+    return "; ".join(_read_holders(home / "locks", "exclusive"))
+
+
 @asynccontextmanager
 async def _locked(folder: Path, mode: LockMode, command: str) -> AsyncIterator[None]:
     """Lock a home, with a file that names this process."""
     async with AsyncExitStack() as stack:
         try:
             await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-            lock = await asyncio.to_thread(AsyncReadWriteLock, folder / "store.db", blocking=False, is_singleton=False)
-            stack.push_async_callback(lock.close)
-            await (lock.acquire_read() if mode == "shared" else lock.acquire_write())
+            for name, right in _FILES[mode].items():
+                lock = await asyncio.to_thread(AsyncReadWriteLock, folder / name, blocking=False, is_singleton=False)
+                stack.push_async_callback(lock.close)
+                await (lock.acquire_read() if right == "read" else lock.acquire_write())
             card = await asyncio.to_thread(_write_holder_file, folder, mode, command)
         except Timeout:  # a kind of OSError
             holders = await asyncio.to_thread(_read_holders, folder)
@@ -175,15 +189,15 @@ def _remove_holder_file(card: BaseFileLock) -> None:
     card.release()
 
 
-def _read_holders(folder: Path) -> list[str]:
-    """Return the holders of a home lock, and remove the files of processes that have died."""
+def _read_holders(folder: Path, mode: LockMode | None = None) -> list[str]:
+    """Return the holders of a home lock, in one mode or any, and remove the files of processes that have died."""
     holders = []
     for path in sorted(folder.glob("*.json")):
         with suppress(OSError, ValueError, LookupError):  # its process is just creating or removing it
             holder = json.loads(path.read_text(encoding="utf-8"))
             if is_stale(path):
                 path.unlink(missing_ok=True)
-            else:
+            elif mode in (None, holder["mode"]):
                 holders.append(f"`{holder['command']}` (process {holder['pid']}, since {holder['since']})")
     return holders
 

@@ -297,14 +297,20 @@ def best_verdict(subruns: Sequence[Subrun], missing: Sequence[str], *, cut_short
     accepted = [subrun for subrun in subruns if subrun["status"] == "answered" and not subrun["doubt"]]
     last = (accepted or subruns)[-1]
     if last["status"] == "answered" and last["doubt"] and not cut_short:
-        return make_verdict("unknown", refusal_text("unknown", missing), [])
+        return make_verdict("unknown", _refusal(subruns, missing), [])
     status = "out_of_budget" if cut_short or last["status"] == "queued" else last["status"]
     if status == "out_of_budget":
         best = next((subrun for subrun in reversed(subruns) if subrun["status"] == "answered"), last)
         return Verdict(status=status, text=best["text"], citations=best["citations"])
     if status == "unknown":
-        return Verdict(**{**verdict_of(last), "text": refusal_text(status, missing)})
+        return Verdict(**{**verdict_of(last), "text": _refusal(subruns, missing)})
     return verdict_of(last)
+
+
+def _refusal(subruns: Sequence[Subrun], missing: Sequence[str]) -> str:
+    """Return the text of a run without an answer, with the nearest sentence if a sub-run has named one."""
+    text = refusal_text("unknown", missing)
+    return max((text, *(each["text"] for each in subruns if each["text"].startswith(f"{text} "))), key=len)
 
 
 def summarize(update: Mapping[str, Any]) -> list[str]:

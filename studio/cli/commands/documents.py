@@ -197,7 +197,7 @@ async def search(
     if explain and chosen not in GRAPH_MODES:
         raise UsageError("--explain works with graph search only. Add --mode graph.")
     settings = options.settings_with(wait=wait)
-    async with open_collection(settings, "shared", command="sleuth search") as collection:
+    async with open_collection(settings, "search", command="sleuth search") as collection:
         found = await collection.search(Query(text=query, k=k, mode=chosen, where=where))
     hits = [at_words(hit, query) for hit in found]
     lines = [line for hit in hits for line in _hit_lines(hit, explain)]

@@ -180,7 +180,7 @@ async def delete_(
     as_json: JsonOption = False,
 ) -> None:
     """Delete runs with their checkpoints, sub-runs and events. Texts that no other run uses are deleted too."""
-    async with _open_runs("shared", "sleuth runs delete") as runs:
+    async with _open_runs("search", "sleuth runs delete") as runs:
         ids = [await runs.store.threads.complete(thread) for thread in threads]
         deleted = await remove_runs(runs, *ids)
     subruns = sum(1 for thread in deleted if thread.subrun)
@@ -215,7 +215,7 @@ async def prune(
         would = {"threads": [thread.id for thread in planned.threads], "checkpoints": planned.checkpoints}
         emit({**asdict(PruneReport()), "would_remove": would}, as_json, _in_words(planned, older_than, keep_last))
         return
-    async with _open_runs("exclusive", "sleuth runs prune") as runs:
+    async with _open_runs("alone", "sleuth runs prune") as runs:
         gone = await prune_runs(runs, older_than=seconds, keep_last=keep_last)
     human = f"Removed {counted(gone.threads, 'run')}, {counted(gone.checkpoints, 'checkpoint')}"
     human += f" and {counted(gone.texts, 'text')}."

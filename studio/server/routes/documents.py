@@ -239,6 +239,6 @@ async def search(
     where: Where = "",
 ) -> list[forms.HitView]:
     """Return the best passages for a query; no model is called."""
-    async with server.home_lock.hold("shared"):
+    async with server.home_lock.hold("search"):
         hits = await collection.search(SearchQuery(text=q, k=k, mode=find_mode(mode), where=where))
     return [forms.HitView.model_validate(hit_to_json(at_words(hit, q))) for hit in hits]

@@ -25,7 +25,7 @@ class ServerBackend:
     @asynccontextmanager
     async def collection(self) -> AsyncIterator[Collection]:
         """Open the owner's documents."""
-        async with self.access.server.home_lock.hold("shared"):
+        async with self.access.server.home_lock.hold("search"):
             yield await self.access.server.tenants.collection(self.access.owner)
 
     @asynccontextmanager

@@ -44,8 +44,8 @@ from sleuth.tools.storage.locks import HomeLock
 
 _log = logging.getLogger(__name__)
 
-INGEST_WAIT = 60.0
-"""Seconds that a run waits while another process ingests documents; a recovered run waits until it has finished."""
+REBUILD_WAIT = 60.0
+"""Seconds that a run waits while another process needs the home alone; a recovered run waits until it has finished."""
 
 LISTENER_GRACE = 10.0
 """Seconds in which a run streams its replies before anybody listens: clients follow a run right after its start."""
@@ -459,7 +459,7 @@ class RunWorker:
     async def _publish(self, job: _Job, record: RunRecord, *, needs_model: bool, model: str) -> None:
         """Run a job and publish its events."""
         answer: Answer | None = None
-        async with self._home_lock.hold("shared", wait=math.inf if job.is_recovered else INGEST_WAIT):
+        async with self._home_lock.hold("search", wait=math.inf if job.is_recovered else REBUILD_WAIT):
             runs = await self._tenants.runs(job.owner, needs_model=needs_model, model=model)
             if job.last_event:  # a kill may have followed steps that are stored and not published
                 for step in await replay_steps(runs, job.thread, known=await self._log.finished_tasks(job.thread)):

@@ -60,7 +60,8 @@ function summary(value: Json): string {
   }
   if (!isObject(value)) return cut(typeof value === "string" ? value : JSON.stringify(value));
   const texts = mainTexts(value);
-  return cut(texts.length ? (texts.find(Boolean) ?? "–") : JSON.stringify(value));
+  const fields = () => Object.entries(value).map(([key, each]) => `${key} ${summary(each)}`);
+  return cut(texts.length ? (texts.find(Boolean) ?? "–") : fields().join(", "));
 }
 
 /** The texts of the main fields, in their order. */

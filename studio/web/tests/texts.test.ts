@@ -76,6 +76,9 @@ test("changes are shown by their main texts, passages by their number", () => {
     "notes answer: –",
     "verdict: x",
   ]);
+  expect(linesOf({ verdict: { support: { score: 0.3, weak: true } } })).toEqual([
+    "verdict support: score 0.3, weak true",
+  ]);
   expect(referencesIn(update)).toEqual([HASH]);
 });
 

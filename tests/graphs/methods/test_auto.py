@@ -331,6 +331,15 @@ def test_auto_counts_the_citations_that_hold(held: int, reason: str) -> None:
     assert auto.rejection_reason(subrun, 3) == "1 of its citations holds, 3 must"
 
 
+def test_auto_refusal_has_the_nearest_sentence_of_a_subrun() -> None:
+    first, last = (auto.new_subrun(method, "next in the order") for method in ("plain-rag", "agent"))
+    first |= {"status": "unknown", "text": "I found no answer. The nearest sentence: “It was built in 1868.” (Yard)."}
+    last |= {"status": "unknown", "text": "I found no answer."}
+    assert auto.best_verdict([first, last], [], cut_short=False)["text"] == first["text"]
+    missing = auto.best_verdict([first, last], ["Who built it?"], cut_short=False)
+    assert missing["text"] == "I found no answer.\nWhat is missing:\n- Who built it?"
+
+
 def test_auto_hands_on_only_findings_with_a_passage() -> None:
     subrun = auto.new_subrun("plain-rag", "first in the order")
     subrun["notes"] = ["cited", "uncited", "open"]

@@ -155,14 +155,14 @@ async def test_environment_errors_are_explained(env: dict[str, str], tmp_path: P
 
 async def test_locked_store_names_the_holder(env: dict[str, str], home: Path) -> None:
     env = {**env, "SLEUTH_WAIT": "2"}
-    async with hold(home, "exclusive", command="sleuth ingest"):
+    async with hold(home, "alone", command="sleuth ingest --rebuild"):
         ask, prune, listed = await asyncio.gather(
             sleuth("ask", QUESTION, "--json", **env),
             sleuth("runs", "prune", "--keep-last", "1", "--yes", "--json", **env),
             sleuth("runs", "list", "--json", **env),
         )
-    assert_explained(ask, 1, "`sleuth ingest` (process ")
-    assert_explained(prune, 1, "`sleuth ingest` (process ")
+    assert_explained(ask, 1, "`sleuth ingest --rebuild` (process ")
+    assert_explained(prune, 1, "`sleuth ingest --rebuild` (process ")
     assert listed.status == 0
 
 

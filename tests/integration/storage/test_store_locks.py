@@ -8,10 +8,18 @@ import time
 from pathlib import Path
 
 import pytest
+from entries import entry
+from hashing_embedder import HashingEmbedder
 
+from sleuth.graphs.ingestion.pipeline import ingest
+from sleuth.tools.collection import Collection
+from sleuth.tools.collection.index_set import hold_indexes
 from sleuth.tools.errors import StoreBusy, StoreError
+from sleuth.tools.search.retriever import Mode, Query
+from sleuth.tools.settings import Settings
 from sleuth.tools.storage.locks import LockMode, hold
 
+INDEXED: tuple[Mode, ...] = ("keyword", "dense", "hybrid", "graph")
 HOLDER = """
 import asyncio, sys
 from pathlib import Path
@@ -75,11 +83,48 @@ async def test_readers_share_and_a_writer_excludes(tmp_path: Path) -> None:
     reader.communicate("\n")
     assert await taken(tmp_path, "exclusive") is None
     writer = another(tmp_path, "exclusive")
-    for mode in ("shared", "exclusive"):
+    for mode in ("shared", "exclusive", "alone"):
         message = await taken(tmp_path, mode)
         assert message is not None and f"`sleuth exclusive` (process {writer.pid}, since " in message
+    assert await taken(tmp_path, "search") is None
     writer.communicate("\n")
     assert await taken(tmp_path, "shared") is None
+
+
+async def test_ingest_waits_for_no_search_and_a_rebuild_does(tmp_path: Path) -> None:
+    settings, notes = Settings(home=tmp_path / "home", wait=0), tmp_path / "notes.txt"
+    notes.write_text("The light stands at Tarn.", encoding="utf-8")
+    reader = another(settings.home, "search")
+    assert (await ingest([notes], settings=settings, embedder=HashingEmbedder())).added == 1
+    with pytest.raises(StoreBusy, match="in use by `sleuth search`"):
+        await ingest([], settings=settings, embedder=HashingEmbedder(), rebuild=True)
+    reader.communicate("\n")
+    await ingest([], settings=settings, embedder=HashingEmbedder(), rebuild=True)
+
+
+async def test_search_during_an_ingest_finds_what_is_indexed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    settings = Settings(home=tmp_path, wait=0)
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as collection:
+        await collection.put([entry("one", "The first light stands at Tarn.")])
+        await collection.catch_up()
+        await collection.put([entry("two", "The second light stands at Tarn.")])
+    writer = another(tmp_path, "exclusive")
+    with hold_indexes(tmp_path):  # as an ingest does while it embeds
+        assert await found(settings) == {mode: {"one"} for mode in INDEXED}
+    (line,) = caplog.messages
+    assert line.startswith(f"{tmp_path} is in use by `sleuth exclusive` (process {writer.pid}, since ")
+    writer.communicate("\n")
+    assert await found(settings) == {mode: {"one", "two"} for mode in INDEXED}
+
+
+async def found(settings: Settings) -> dict[Mode, set[str]]:
+    """The documents that a process of its own finds, by mode."""
+    async with (
+        hold(settings.home, "search", command="sleuth search"),
+        await Collection.open(settings, embedder=HashingEmbedder()) as collection,
+    ):
+        hits = {mode: await collection.search(Query(text="Which light is at Tarn?", mode=mode)) for mode in INDEXED}
+    return {mode: {hit.passage.document_id for hit in each} for mode, each in hits.items()}
 
 
 async def test_dead_holder_with_our_pid_is_not_named(tmp_path: Path) -> None:

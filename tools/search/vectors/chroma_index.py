@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 import numpy as np
+from filelock import FileLock
 from numpy.typing import NDArray
 
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
@@ -32,6 +33,7 @@ _turn = threading.Lock()
 
 
 _PAGE = 5_000
+_POLL_SECONDS = 0.005
 # Of neighbor graphs and of searching them; above the defaults, to find what an exact search does.
 _NEIGHBORS, _EFFORT = 32, 200
 MAX_MATRICES = 4
@@ -151,7 +153,7 @@ class ChromaIndex(VectorIndex):
 
     def _change(self, ids: Sequence[str], vectors: NDArray[np.float32] | None, delete: Sequence[str]) -> None:
         self._matrices.clear()
-        with translate_errors(self._place):
+        with translate_errors(self._place), self._using_files():
             if delete:
                 self._collection.delete(ids=list(delete))
             if vectors is not None:
@@ -183,10 +185,19 @@ class ChromaIndex(VectorIndex):
         return found
 
     @contextmanager
+    def _using_files(self) -> Iterator[None]:
+        """Exclude other processes: one that loads files which another writes may be ended by signal 11."""
+        if not isinstance(self._place, Path):
+            yield
+            return
+        with FileLock(self._place.with_name("chroma.lock"), poll_interval=_POLL_SECONDS):
+            yield
+
+    @contextmanager
     def _searching(self) -> Iterator[None]:
         from chromadb.errors import NotFoundError
 
-        with self._swap, translate_errors(self._place):
+        with self._swap, translate_errors(self._place), self._using_files():
             try:
                 yield
             except NotFoundError as error:
