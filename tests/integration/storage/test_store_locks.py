@@ -11,10 +11,10 @@ import pytest
 from entries import entry
 from hashing_embedder import HashingEmbedder
 
-from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.collection import Collection
 from sleuth.tools.collection.index_set import hold_indexes
 from sleuth.tools.errors import StoreBusy, StoreError
+from sleuth.tools.ingestion.ingestion import ingest
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.locks import LockMode, hold
