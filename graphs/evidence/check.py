@@ -2,8 +2,8 @@
 
     answer -> check_evidence -> end
 
-The checker (`sleuth.tools.evidence_checker`) reads the user's question with the cited passages. An answer with less
-than GOOD_SUPPORT is weakly supported, and so is one if the checker gives more to another answer that it reads in all
+The checker (`sleuth.tools.evidence_checker`) reads the user's question with the passages of the run. An answer with
+less than GOOD_SUPPORT is weakly supported, and so is one if the checker gives more to another that it reads in all
 passages. The answer is never replaced: the other one is shown with it (`also`). An answer with less than `min_support`
 is refused. A comparison of two dates is checked by reading the date of each: the checker does not compare them.
 """
@@ -91,9 +91,11 @@ def as_evidence(passages: Iterable[Passage]) -> list[Evidence]:
 async def assess(
     checker: EvidenceChecker, question: str, answer: str, citations: Sequence[Citation], found: Sequence[Passage]
 ) -> Support:
-    """Return how well the cited passages support an answer to a question.
+    """Return how well the passages of a run support an answer to a question.
 
-    It is weak, too, if the checker gives more to another answer that it reads in all passages: this one is `also`.
+    Of two readings, of the cited passages and of all, the one with more support counts: a quote may lack the passage
+    that links it to the question. It is weak, too, if the checker gives more to another answer that it reads in all
+    passages: this one is `also`. Each sentence of a long answer is checked with the cited passages.
 
     Args:
         checker: the evidence checker.
@@ -119,6 +121,8 @@ async def assess(
     support = make_support(support_of(question, answer, reading), reading)
     if every != cited:
         reading = await asyncio.to_thread(checker.read, question, as_evidence(every))
+        whole = make_support(support_of(question, answer, reading), reading)
+        support = max(support, whole, key=lambda each: each["score"])
     other = reading.answer
     if is_same_answer(answer, other) or support_of(question, other, reading) < max(support["score"], MIN_SUPPORT):
         return support

@@ -64,7 +64,7 @@ async def test_the_same_answer_from_other_passages_is_not_another_one() -> None:
     wet = passage("rain", "It rains on the tower in Varn.")
     case = plain([reading("Varn", quote="It rains on the tower in Varn.")], [wet, TOWER], CHECKED)
     verdict = await case.run("Where does the tower stand?", checker=ScriptedChecker())
-    assert verdict["support"].keys() == {"score", "answerable", "weak"}
+    assert verdict["support"].keys() == {"score", "answerable"}
 
 
 @pytest.mark.parametrize(("answer", "also"), [("the ferry", ""), ("the mill", "the ferry")])
