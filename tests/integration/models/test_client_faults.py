@@ -225,14 +225,12 @@ async def test_each_role_has_its_model_and_the_smallest_context_counts(tmp_path:
     assert [body["model"] for body in server.calls] == ["small", "large"]
 
 
-@pytest.mark.parametrize(
-    "record", [None, "{", '{"URL plain": {"schema": true, "choice": true}}'], ids=["none", "broken", "older"]
-)
+@pytest.mark.parametrize("record", [None, "{"], ids=["none", "broken"])
 async def test_server_without_a_usable_record_is_probed_once(record: str | None, tmp_path: Path) -> None:
     server = ModelServer()
     async with serving(server):
         if record:
-            (tmp_path / "capabilities.json").write_text(record.replace("URL", server.url))
+            (tmp_path / "capabilities.json").write_text(record)
         for _ in range(2):
             async with LLMClient.open(Settings(model_url=server.url, home=tmp_path)) as model:
                 await model.call(request(schema=SCHEMA))
