@@ -25,7 +25,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """How a table answers: by the row of a name (or those of similar ones), or by a column of it, or by names.
+    """A table that answers by the row of a name (or those of similar ones), or by a column of it, or by names.
 
     Without `table`, the domain is one table. `key` is the column of names; a table may also be an object by name.
     """

@@ -8,7 +8,6 @@ from importlib import import_module
 from typing import Annotated, Any, ParamSpec
 
 import typer
-from click import Context
 from typer.core import TyperGroup
 from typer.main import get_group
 
@@ -49,11 +48,11 @@ COMMANDS = {
 class LazyGroup(TyperGroup):
     """Group that imports a command's module when the command is used or listed."""
 
-    def list_commands(self, ctx: Context) -> list[str]:
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - Typer has a Click of its own
         """Return the names of the commands."""
         return [*COMMANDS]
 
-    def get_command(self, ctx: Context, cmd_name: str) -> Any:  # noqa: ANN401 - of Click
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - of Click
         """Return a command; None if there is none of this name."""
         return load(cmd_name) if cmd_name in COMMANDS else None
 

@@ -58,7 +58,7 @@ class KnownGold:
 
 
 class Players(Protocol):
-    """What plays roles of the runs, or finds passages, from the gold of each question.
+    """Plays roles of the runs, or finds passages, from the gold of each question.
 
     `model` replaces the model server; None if the server plays the other roles. `title` and `notice` accompany the
     numbers wherever they are shown; `command` is the one that evaluates with these players.

@@ -9,12 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import TypedDict
 
-from sleuth.studio.evaluation.calibration import area_interval
 from sleuth.studio.evaluation.scoring import Interval, exact_match, f1, interval
 from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.evidence_checker.checker import Reading, Support
 from training.evidence_checker.examples import KINDS, RELATIONS, Example, negative, one_missing, plain
 from training.evidence_checker.sources import MULTI_HOP, Item
+
+Floats = NDArray[np.float64]
+
+RESAMPLES = 1000
+"""Bootstrap resamples of an area."""
 
 NEGATIVES = ("sentence removed", "another passage", "question altered")
 TENTHS = 10
@@ -126,6 +130,17 @@ def area(positive: Sequence[float], other: Sequence[float], *, seed: int) -> Are
         found["auc"] = round(float(mannwhitneyu(positive, other).statistic) / (len(positive) * len(other)), 4)
         found["low"], found["high"] = round(low, 4), round(high, 4)
     return found
+
+
+def area_interval(positive: Floats, negative: Floats, seed: int) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval of the area, with as many of each class in each resample."""
+    from scipy.stats import mannwhitneyu
+
+    drawn = np.random.default_rng(seed)
+    above, below = (drawn.choice(side, (RESAMPLES, side.size)) for side in (positive, negative))
+    areas = mannwhitneyu(above, below, axis=1, method="asymptotic").statistic / (above.shape[1] * below.shape[1])
+    low, high = np.percentile(areas, [2.5, 97.5])
+    return float(low), float(high)
 
 
 def _yes_or_no(examples: Sequence[Example], readings: Sequence[Reading], seed: int) -> dict[str, dict[str, Any]]:

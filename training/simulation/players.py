@@ -1,4 +1,4 @@
-"""What plays the roles of an evaluation's runs from the gold: all of them, or some parts next to a real model."""
+"""Players of an evaluation's runs from the gold: of all roles, or of some parts next to a real model."""
 
 import asyncio
 from collections.abc import Sequence
@@ -120,7 +120,7 @@ class OracleModel:
         return self.model.context_window
 
     async def call(self, request: Request) -> Reply:
-        """Return the reply of whichever plays the role."""
+        """Return the reply of the model that plays the role."""
         return await (self.oracle if request.role in self.roles else self.model).call(request)
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:

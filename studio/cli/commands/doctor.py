@@ -180,7 +180,8 @@ async def _embedder(settings: Settings) -> str:
         return "none: no vectors; graph and keyword search work, hybrid search uses the keyword index only"
     if name.startswith(("http://", "https://")):
         return await _reached(name.partition("#")[0], settings.proxy)
-    if await asyncio.to_thread(Path(name).is_dir) or await asyncio.to_thread(find_packaged, name):
+    is_folder, packaged = await asyncio.to_thread(lambda: (Path(name).is_dir(), find_packaged(name)))
+    if is_folder or packaged:
         return f"{name} is installed"
     if is_default(name):
         raise StoreError(f"{name} is not installed; the first search would download it from the Hugging Face hub")
