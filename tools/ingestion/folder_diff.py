@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
 
+from sleuth.tools.collection import Collection
 from sleuth.tools.documents.corpus import is_corpus
 from sleuth.tools.documents.file_list import Item, find_files
 from sleuth.tools.documents.formats.archives import ZIP
-from sleuth.tools.documents.loading import Loaders
 from sleuth.tools.documents.resource_limits import is_folder, printable
 from sleuth.tools.errors import UsageError
 from sleuth.tools.ingestion.batch_reader import BatchReader, Failure, is_missing
-from sleuth.tools.storage.catalogue import Catalogue, Difference
+from sleuth.tools.storage.catalogue import Difference
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,31 +50,22 @@ class FolderDiff:
         return not (self.added or self.updated or self.removed)
 
 
-def compare_folder(
-    folder: Path,
-    changed: Set[Path] | None = None,
-    *,
-    catalogue: Catalogue,
-    reader: BatchReader,
-    loaders: Loaders,
-    home: Path,
-) -> FolderDiff:
+def compare_folder(folder: Path, changed: Set[Path] | None, collection: Collection, reader: BatchReader) -> FolderDiff:
     """Compare a folder with the documents of a collection by path and content; new files are not read.
 
     Args:
         folder: Absolute path; only documents whose source is below it can be removed.
         changed: The files and folders that may have changed; all if None.
-        catalogue: The collection's catalogue.
+        collection: Its documents from files below SLEUTH_HOME, which are uploads, are left out.
         reader: Reads the files.
-        loaders: Loader class per further file suffix.
-        home: SLEUTH_HOME; documents from files below it, which are uploads, are left out.
 
     Raises:
         UsageError: the folder does not exist, or is a file.
     """
     if folder.is_file():
         raise UsageError(f"{str(folder)!r} is a file. Name a folder, or read the file with `sleuth ingest`.")
-    files = {item.source: item for item in find_files([folder], loaders) if not item.reason}
+    catalogue, home = collection.catalogue, collection.settings.home.absolute()
+    files = {item.source: item for item in find_files([folder], collection.settings.loaders) if not item.reason}
     stored = catalogue.sources_below(os.path.join(printable(folder), ""))  # noqa: PTH118 - ends with "/"
     stored = {id_: source for id_, source in stored.items() if not Path(source).is_relative_to(home)}
     considered = [

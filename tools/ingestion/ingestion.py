@@ -214,10 +214,7 @@ class Ingestion:
     @in_thread
     def compare_folder(self, folder: Path, changed: Set[Path] | None = None) -> FolderDiff:
         """Return the differences between a folder and the collection, as `folder_diff.compare_folder` does."""
-        home, loaders = self._settings.home.absolute(), self._settings.loaders
-        return compare_folder(
-            folder, changed, catalogue=self._catalogue, reader=self._reader, loaders=loaders, home=home
-        )
+        return compare_folder(folder, changed, self.collection, self._reader)
 
     async def _read(
         self,
