@@ -40,4 +40,5 @@ test("checkpoints are named in words, with the steps that they are about", () =>
   expect(title("plan", { plan: { 1: {}, 2: {} } })).toBe("Plan");
   expect(title("answer", { notes: { answer: {} } })).toBe("Answer");
   expect(title("some_node", {})).toBe("Some node");
+  expect(title("structure", { graph: { "1861": {}, Oake: {} } })).toBe("Read facts");
 });

@@ -72,11 +72,11 @@ export function titleOf(moment: Moment, changed: JsonObject): string {
   return moment.node.map(titleOfNode).join(" + ") + about;
 }
 
-/** The numbers of the plan's steps that an update has entries for. */
+/** The numbers of the plan's steps that an update has entries for; a number among names, such as a year, is none. */
 function stepsIn(changed: JsonObject): string[] {
   const entries = Object.entries(changed).filter(([name]) => name !== "calls" && name !== "plan");
-  const keys = entries.flatMap(([, value]) => (isObject(value) ? Object.keys(value) : []));
-  return [...new Set(keys.filter((key) => /^\d+$/.test(key)))];
+  const keys = entries.map(([, value]) => (isObject(value) ? Object.keys(value) : []));
+  return [...new Set(keys.filter((each) => each.every((key) => /^\d+$/.test(key))).flat())];
 }
 
 /** The names of nodes in the code. */
