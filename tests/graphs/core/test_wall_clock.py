@@ -11,6 +11,7 @@ from sleuth.agents.model import Reply, Request
 from sleuth.graphs.core.events import Step
 from sleuth.graphs.core.wall_clock import seconds_at
 from sleuth.graphs.runs.history import fork_run, list_checkpoints
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 
 
@@ -29,7 +30,7 @@ def busy(runs_with: RunsFor, chain: Chain) -> RunService:
 
 async def test_seconds_are_wall_clock_and_model_seconds_a_sum(busy: RunService, chain: Chain) -> None:
     began = time.time()
-    answer = await finish(busy, await busy.start(chain.question, "par-rag"))
+    answer = await finish(busy, await busy.start(RunRequest(question=chain.question, method="par-rag")))
     took = time.time() - began
     assert answer.seconds is not None and answer.cost["calls"] * 0.02 <= answer.seconds <= took
     assert answer.cost["model_seconds"] == 100 * answer.cost["calls"]
@@ -39,7 +40,7 @@ async def test_seconds_are_wall_clock_and_model_seconds_a_sum(busy: RunService, 
 
 
 async def test_seconds_leave_out_the_pause_before_a_resume(busy: RunService, chain: Chain) -> None:
-    id, began = await busy.start(chain.question, "par-rag"), time.time()
+    id, began = await busy.start(RunRequest(question=chain.question, method="par-rag")), time.time()
     async with aclosing(busy.run(id)) as events:
         async for event in events:
             if isinstance(event, Step) and (event.node, event.state) == ("draft", "finished"):
@@ -56,7 +57,7 @@ async def test_seconds_leave_out_the_pause_before_a_resume(busy: RunService, cha
 
 
 async def test_seconds_of_a_fork_are_those_of_its_path(busy: RunService, chain: Chain) -> None:
-    id = await busy.start(chain.question, "plain-rag")
+    id = await busy.start(RunRequest(question=chain.question, method="plain-rag"))
     first = await finish(busy, id)
     await asyncio.sleep(0.3)
     moments = await list_checkpoints(busy, id)

@@ -167,7 +167,7 @@ class SlowDisk(Threads):
 
 def written(store: Store) -> str:
     with store.engine.connect() as connection:
-        return str(connection.scalar(text("SELECT status FROM sleuth_threads")))
+        return str(connection.scalar(text("SELECT state FROM sleuth_threads")))
 
 
 async def test_run_cancelled_while_it_is_marked_running_is_interrupted(runs: RunService, chain: Chain) -> None:
