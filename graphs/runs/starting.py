@@ -62,7 +62,7 @@ class RunStarter(RunReader):
         kind, id = request.kind, request.thread or uuid.uuid4().hex[:12]
         known = await self.store.threads.find(id) if request.thread else None
         if known and not known.is_empty:
-            if known.method != kind.name or request.after:
+            if known.method != kind.name or request.after or (kind is not CHAT and known.state != "waiting"):
                 raise already_used(id)
             await self.continue_thread(known, request)
             return id

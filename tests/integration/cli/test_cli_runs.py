@@ -64,7 +64,7 @@ async def test_ask_history_and_fork(env: dict[str, str]) -> None:
         sleuth("runs", "history", "first", "--json", **env),
         sleuth("runs", "export", "first", **env),
     )
-    assert {"first": "done"}.items() <= {run["id"]: run["status"] for run in listed.json()}.items()
+    assert {"first": "done"}.items() <= {run["id"]: run["state"] for run in listed.json()}.items()
     assert shown.json() == answer
     moments = history.json()
     assert moments[0].keys() == {"checkpoint", "parent", "step", "node", "next", "at", "changed", "source"}

@@ -68,7 +68,7 @@ async def test_run_survives_a_full_disk(client: httpx.AsyncClient, oracle: Oracl
         assert (await client.get("/healthz")).json()["running"] == 1
     assert (await told(client, thread))[-1][1] == "error"
     failed = (await client.get(f"/v1/runs/{thread}")).json()["thread"]
-    assert (failed["status"], " cannot be " in failed["problem"]) == ("failed", True)
+    assert (failed["state"], " cannot be " in failed["problem"]) == ("failed", True)
     assert (await client.post(f"/v1/runs/{thread}/resume")).status_code == 202
     assert (await told(client, thread))[-1][2]["text"] == "Edric Gannow"
 

@@ -59,7 +59,7 @@ async def test_deltas_arrive_within_their_step_without_id_and_once(client: httpx
     assert json.loads("".join(data["text"] for _, data in heard)) == READING
     [request] = oracle.requests
     about = {"thread": thread, "node": "answer", "role": "reader", "call": request.call_id}
-    about |= {"method": "plain-rag", "part_of": ""}
+    about |= {"method": "plain-rag", "part_of": "", "kind": "delta", "is_answer": True}
     assert all((id, {**data, "text": ""}) == (0, {**about, "text": ""}) for id, data in heard)
     kept = [event for event in events if event[1] != "delta"]
     assert await told(client, thread, words=True) == kept

@@ -204,7 +204,7 @@ async def _settled(http: httpx.AsyncClient) -> Any:
     async with asyncio.timeout(300):
         while True:
             rows = (await http.get("/v1/runs")).json()
-            if not any(row["status"] == "running" for row in rows):
+            if not any(row["state"] in ("running", "interrupted") for row in rows):
                 return rows
             await asyncio.sleep(0.05)
 

@@ -53,7 +53,7 @@ async def test_run_streams_its_steps_and_ends_with_its_answer(client: httpx.Asyn
     assert (name, answer["status"], answer["text"]) == ("answer", "answered", "Edric Gannow")
     assert answer["citations"][0]["quote"] == "built by Edric Gannow"
     shown = (await client.get(f"/v1/runs/{thread}")).json()
-    assert shown["thread"]["status"] == "done"
+    assert shown["thread"]["state"] == "done"
     assert shown["answer"] == answer
     assert shown["state"]["question"] == QUESTION
     assert shown["cost"]["calls"] == 1
@@ -141,7 +141,7 @@ async def test_run_is_resumed_when_the_server_restarts(serving: Serve, oracle: O
         events = await told(client, thread)
         assert steps_in(events) == STEPS
         assert events[-1][1] == "answer"
-        assert (await client.get(f"/v1/runs/{thread}")).json()["thread"]["status"] == "done"
+        assert (await client.get(f"/v1/runs/{thread}")).json()["thread"]["state"] == "done"
     async with serving() as client:
         assert await told(client, thread) == events, "a finished run was run again"
 
@@ -151,7 +151,7 @@ async def test_second_server_does_not_touch_runs_of_the_first(serving: Serve, or
         await upload(first)
         thread = await begin_held(first, oracle)
         async with serving() as second:
-            assert (await second.get(f"/v1/runs/{thread}")).json()["thread"]["status"] == "running"
+            assert (await second.get(f"/v1/runs/{thread}")).json()["thread"]["state"] == "running"
         oracle.free.set()
         events = await told(first, thread)
         assert steps_in(events) == STEPS

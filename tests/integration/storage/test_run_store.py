@@ -11,12 +11,13 @@ from uuid import uuid4
 
 import pytest
 from four_hops import QUESTION, InProcess, Shelf
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from postgres_fixture import BOTH_STORES
 from preloaded import child
-from scripted_model import Replying
 from stored_runs import finished, interrupt, open_runs, own_settings, services
 
+from sleuth.agents.llm.chat_models import ChatModels
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Services
 from sleuth.graphs.persistence.store import open_store
@@ -144,8 +145,9 @@ async def test_reply_with_odd_letters_is_stored_and_read(
     tmp_path: Path, database_url: str | None, method: str, reply: str
 ) -> None:
     settings = Settings(home=tmp_path / "home", database_url=database_url, owner=uuid.uuid4().hex)
+    model = ChatModels({"default": FakeListChatModel(responses=[reply])}, concurrency=1, seconds=60)
     async with open_store(settings) as store:
-        runs = RunService(store, Services(model=Replying(lambda _: reply), retriever=Shelf()))
+        runs = RunService(store, Services(model=model, retriever=Shelf()))
         id = await runs.start(RunRequest(question=QUESTION, method=method))
         answer = await last_answer(runs.run(id))
         assert answer.text == "the fair of\ufffd Brindlecote"

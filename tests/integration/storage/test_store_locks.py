@@ -14,7 +14,7 @@ from hashing_embedder import HashingEmbedder
 from sleuth.tools.collection import Collection
 from sleuth.tools.collection.index_set import hold_indexes
 from sleuth.tools.errors import StoreBusy, StoreError
-from sleuth.tools.ingestion.ingestion import ingest
+from sleuth.tools.ingestion.ingestion import Ingestion, ingest
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.locks import LockMode, hold
@@ -105,9 +105,10 @@ async def test_ingest_waits_for_no_search_and_a_rebuild_does(tmp_path: Path) -> 
 async def test_search_during_an_ingest_finds_what_is_indexed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     settings = Settings(home=tmp_path, wait=0)
     async with await Collection.open(settings, embedder=HashingEmbedder()) as collection:
-        await collection.put([entry("one", "The first light stands at Tarn.")])
+        ingestion = Ingestion(collection)
+        await ingestion.put([entry("one", "The first light stands at Tarn.")])
         await collection.catch_up()
-        await collection.put([entry("two", "The second light stands at Tarn.")])
+        await ingestion.put([entry("two", "The second light stands at Tarn.")])
     writer = another(tmp_path, "exclusive")
     with hold_indexes(tmp_path):  # as an ingest does while it embeds
         assert await found(settings) == {mode: {"one"} for mode in INDEXED}
