@@ -31,7 +31,7 @@ FILES = (
     "keywords/*/*.idx",
     "keywords/*/*.term",
     "chroma/chroma.sqlite3",
-    "locks/store.db",
+    "locks/home.db",
 )
 # Chroma reads `data_level0.bin` and `link_lists.bin` without a check: it may end the process.
 OTHER_FILES = (

@@ -33,7 +33,7 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.storage import schema
 from sleuth.tools.storage.catalogue import Entry
 from sleuth.tools.storage.database import open_engine, transaction
-from sleuth.tools.storage.locks import hold
+from sleuth.tools.storage.locks import LockMode, hold
 
 # Releases still to come: each changes the catalogue's tables in several statements.
 _PRESENT, _MIGRATIONS = schema.SCHEMA_VERSION, dict(schema.MIGRATIONS)
@@ -130,9 +130,9 @@ async def _run(operation: Operation, pipe: Connection) -> None:
 
 
 @asynccontextmanager
-async def opened(operation: Operation) -> AsyncIterator[Collection]:
+async def opened(operation: Operation, mode: LockMode = "exclusive") -> AsyncIterator[Collection]:
     async with (
-        hold(operation.settings.home, "exclusive", command="a test"),
+        hold(operation.settings.home, mode, command="a test"),
         await Collection.open(operation.settings, embedder=HashingEmbedder()) as library,
     ):
         yield library
@@ -223,7 +223,7 @@ async def remove(operation: Operation, report: Report) -> None:
 
 
 async def _prune(settings: Settings, *, older_than: float | None = None, keep_last: int | None = None) -> None:
-    async with hold(settings.home, "exclusive", command="a test"), open_store(settings) as store:
+    async with hold(settings.home, "alone", command="a test"), open_store(settings) as store:
         await prune(RunService(store), older_than=older_than, keep_last=keep_last)
 
 
@@ -232,7 +232,7 @@ async def look(operation: Operation, report: Report) -> None:
     (text,), *_ = operation.texts.values()
     for mode in MODES:
         try:
-            async with opened(operation) as library:
+            async with opened(operation, "search") as library:
                 hits = await library.search(Query(text=text, k=1, mode=mode))
                 report(json.dumps([mode, [hit.passage.document_id for hit in hits], ""]))
         except SleuthError as error:
