@@ -78,7 +78,8 @@ def test_every_marker_belongs_to_a_block() -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 async def test_examples_of_a_page_run(page: Path, home: Path, tmp_path: Path) -> None:
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for name in ("examples", "training"):
+        (tmp_path / name).symlink_to(ROOT / name)
     notes = tmp_path / "Documents" / "notes"
     notes.mkdir(parents=True)
     for name in ("pellowrig-light.md", "bastian-oake.md", "sennick-harbour.md"):
