@@ -168,9 +168,17 @@ class RunStarter(RunReader):
             await self._queue_message(current, turn, request)
 
     async def branch_chat(
-        self, thread: Thread, request: RunRequest, *, checkpoint: str = "", is_locked: bool = False
+        self,
+        thread: Thread,
+        request: RunRequest,
+        *,
+        checkpoint: str = "",
+        keep_settings: bool = True,
+        is_locked: bool = False,
     ) -> None:
         """Store a message that starts a new turn at a checkpoint, by default the latest; an open question is dropped.
+
+        Without `keep_settings`, settings that the request does not name are the default ones.
 
         Raises:
             UnknownName: the checkpoint does not exist.
@@ -181,7 +189,7 @@ class RunStarter(RunReader):
             if checkpoint:
                 await self.state(current, checkpoint)
             turn = branching_turn(current, latest, request.question, start=checkpoint, message_id=request.message_id)
-            await self._queue_message(current, turn, request)
+            await self._queue_message(current, turn, request, keep_settings=keep_settings)
 
     @asynccontextmanager
     async def _locked(self, thread: Thread, *, is_locked: bool) -> AsyncIterator[tuple[Thread, StateSnapshot]]:
@@ -190,9 +198,12 @@ class RunStarter(RunReader):
             current = await self.store.threads.get(thread.id)
             yield current, await self.state(current)
 
-    async def _queue_message(self, thread: Thread, turn: Turn, request: RunRequest) -> None:
+    async def _queue_message(
+        self, thread: Thread, turn: Turn, request: RunRequest, *, keep_settings: bool = True
+    ) -> None:
         text, is_chat, budget = request.question, thread.method == CHAT.name, request.budget
-        values = {**thread.options.values, **request.values, **(settings_of_command(text) if is_chat else {})}
+        earlier = thread.options.values if keep_settings else {}
+        values = {**earlier, **request.values, **(settings_of_command(text) if is_chat else {})}
         configure(runnable(thread.method), values, thread.options.profile)
         is_first = is_chat and not thread.question and not is_answered_by_rule(text)
         limits = {"budget": budget} if is_chat or budget != Budget() else {}  # a reply lifts no limits of a run

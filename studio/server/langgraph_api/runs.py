@@ -300,7 +300,7 @@ async def _continue(access: Access, thread: Thread, form: AssistantRunForm, requ
     if form.is_reply and form.command:
         await access.runs.reply(thread.id, form.command.resume, checkpoint=form.place)
     elif request:
-        await access.runs.branch_chat(thread, request, checkpoint=form.place)
+        await access.runs.branch_chat(thread, request, checkpoint=form.place, keep_settings=not request.values)
     elif form.place:
         latest = (await access.runs.state(thread)).config["configurable"].get("checkpoint_id")
         if form.place != latest:
