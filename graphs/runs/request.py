@@ -1,13 +1,13 @@
 """The request for a run: command line, Python, HTTP and MCP build it, which checks it, and `RunService` takes it."""
 
-from typing import Self, get_args
+from typing import Self
 
 from pydantic import SkipValidation, field_validator, model_validator
 
-from sleuth.graphs.chat.small_talk import is_answered_by_rule
+from sleuth.graphs.chat.small_talk import as_chat
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import MethodSettings
-from sleuth.graphs.core.method import Method, MethodName
+from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.run_parameters import DEFAULT_METHOD, RunParameters
 from sleuth.graphs.registry import CHAT, configure, runnable
 from sleuth.tools.errors import UsageError
@@ -74,9 +74,7 @@ class RunRequest(RunParameters):
 
     def resolved(self, *, default_method: str, profile: Profile) -> "RunRequest":
         """Return the request with its method and profile. Small talk begins a chat instead of a run."""
-        method, values = self.method or default_method, self.values
-        if method in get_args(MethodName) and is_answered_by_rule(self.question):
-            method, values = CHAT.name, {"method": method, "method_settings": values}
+        method, values = as_chat(self.question, self.method or default_method, self.values)
         about = {"method": method, "values": values, "default_method": default_method, "profile": profile}
         return self.model_copy(update=about)
 
