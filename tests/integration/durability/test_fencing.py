@@ -16,6 +16,7 @@ from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.persistence.tables import CHECKPOINT_TABLES
 from sleuth.graphs.persistence.threads import StoredOptions
 from sleuth.graphs.runs.pruning import remove_runs
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.studio.server.runs.event_log import EventLog
@@ -61,7 +62,7 @@ async def two(database_url: str, tmp_path: Path) -> AsyncIterator[Two]:
 async def test_run_that_another_process_finished_is_unchanged(two: Two) -> None:
     model = InProcess(hold_at=4)
     here, elsewhere = RunService(two.here, services(model)), RunService(two.elsewhere, services(InProcess()))
-    id = await here.start(QUESTION, "par-rag")
+    id = await here.start(RunRequest(question=QUESTION, method="par-rag"))
     running = asyncio.create_task(last_answer(here.run(id)))
     await model.holding.wait()
     await two.cut()
@@ -78,7 +79,9 @@ async def test_run_that_another_process_finished_is_unchanged(two: Two) -> None:
 async def test_run_continues_if_nobody_takes_its_thread(two: Two) -> None:
     model = InProcess(hold_at=4)
     here = RunService(two.here, services(model))
-    running = asyncio.create_task(last_answer(here.run(await here.start(QUESTION, "par-rag"))))
+    running = asyncio.create_task(
+        last_answer(here.run(await here.start(RunRequest(question=QUESTION, method="par-rag"))))
+    )
     await model.holding.wait()
     await two.cut()
     model.free.set()
@@ -88,12 +91,12 @@ async def test_run_continues_if_nobody_takes_its_thread(two: Two) -> None:
 async def test_run_that_another_process_removed_writes_nothing(two: Two) -> None:
     model = InProcess(hold_at=4)
     here, elsewhere = RunService(two.here, services(model)), RunService(two.elsewhere, services(InProcess()))
-    id = await here.start(QUESTION, "par-rag")
+    id = await here.start(RunRequest(question=QUESTION, method="par-rag"))
     running = asyncio.create_task(last_answer(here.run(id)))
     await model.holding.wait()
     await two.cut()
     await remove_runs(elsewhere, id)
-    again = await elsewhere.start("Who built the dam?", "par-rag", thread=id)
+    again = await elsewhere.start(RunRequest(question="Who built the dam?", method="par-rag", thread=id))
     model.free.set()
     with pytest.raises(ThreadBusy):
         await running
@@ -103,7 +106,7 @@ async def test_run_that_another_process_removed_writes_nothing(two: Two) -> None
 
 async def test_run_can_be_resumed_by_the_process_that_lost_it(two: Two) -> None:
     here = RunService(two.here, services(InProcess()))
-    id = await here.start(QUESTION, "par-rag")
+    id = await here.start(RunRequest(question=QUESTION, method="par-rag"))
     async with two.here.locks.hold(id):
         await two.cut()
         async with two.elsewhere.locks.hold(id):

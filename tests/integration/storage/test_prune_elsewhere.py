@@ -14,6 +14,7 @@ from postgres_fixture import IN_POSTGRES
 from stored_runs import assert_has_texts, finished, interrupt, open_runs, own_settings, services
 
 from sleuth.graphs.runs.pruning import prune
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import ThreadBusy, UnknownName
@@ -71,14 +72,17 @@ async def test_run_started_during_prune_keeps_its_texts(here: RunService, there:
 
 
 async def test_run_resumed_during_prune_keeps_its_texts(here: RunService, there: RunService) -> None:
-    id = await there.start(f"{QUESTION} {uuid.uuid4().hex}", "par-rag")
+    id = await there.start(RunRequest(question=f"{QUESTION} {uuid.uuid4().hex}", method="par-rag"))
     await interrupt(there, id, InProcess(hold_at=1))  # it has kept a prompt which no checkpoint names yet
     await prune(meanwhile(here, lambda: last_answer(there.run(id)), after=id), older_than=None, keep_last=1)
     await assert_has_texts(there, id)
 
 
 async def test_prune_is_refused_while_another_machine_runs_a_thread(here: RunService, there: RunService) -> None:
-    stuck, id = InProcess(hold_at=1), await there.start(f"{QUESTION} {uuid.uuid4().hex}", "par-rag")
+    stuck, id = (
+        InProcess(hold_at=1),
+        await there.start(RunRequest(question=f"{QUESTION} {uuid.uuid4().hex}", method="par-rag")),
+    )
     running = asyncio.create_task(last_answer(RunService(there.store, services(stuck)).run(id)))
     await stuck.holding.wait()
     with pytest.raises(ThreadBusy, match=f"Thread {id} is being run by another process"):

@@ -260,6 +260,7 @@ async def test_edits_of_a_step_are_kept_while_the_run_continues(page: Page, site
     teller.gates["reviewer/review"].clear()
     await ask(page, skip_supported="false")
     await open_tab(page, "Explore")
+    await page.locator(".timeline").get_by_text("retrieve_fine").wait_for()  # the last step before the gate
     await page.get_by_role("button", name="Change the state and fork").click()
     form = page.get_by_role("form", name="Fork")
     field = form.get_by_label("question", exact=True)
