@@ -212,9 +212,9 @@ def _type(schema: dict[str, Any]) -> str:
 def method_settings(name: str = "") -> str:
     """Return the table of a method's settings, or of the settings that all methods with an evidence check share."""
     from sleuth.graphs.core.context import CheckedSettings
-    from sleuth.graphs.registry import CHAT, METHODS
+    from sleuth.graphs.registry import runnable
 
-    kind = (METHODS | {CHAT.name: CHAT})[name].settings if name else CheckedSettings
+    kind = runnable(name).settings if name else CheckedSettings
     shared = CheckedSettings.model_fields if name and issubclass(kind, CheckedSettings) else {}
     default, paper = kind(), kind().as_in_paper()
     lines = ["| setting | default | `paper` profile | meaning |", "| --- | --- | --- | --- |"]
@@ -269,9 +269,9 @@ GENERATORS: dict[str, Callable[..., str]] = {
 
 def graphs() -> dict[str, Any]:
     """Return every graph by name: chat and the methods."""
-    from sleuth.graphs.registry import CHAT, METHODS
+    from sleuth.graphs.registry import METHODS, OTHERS
 
-    return {name: method.graph() for name, method in {CHAT.name: CHAT, **METHODS}.items()}
+    return {name: method.graph() for name, method in {"chat": OTHERS["chat"], **METHODS}.items()}
 
 
 def mermaid(graph: Any) -> str:  # noqa: ANN401 - a LangGraph graph
@@ -291,10 +291,10 @@ def redraw(text: str) -> str:
 
 def serve_graphs(config: str) -> str:
     """Return langgraph.json with an entry for each method."""
-    from sleuth.graphs.registry import METHODS, OTHERS
+    from sleuth.graphs.registry import METHODS, OTHERS, runnable
 
-    names = {name: f"sleuth.studio.langgraph_dev.graphs:{name.replace('-', '_')}" for name in METHODS | OTHERS}
-    served = {name: {"path": path, "description": (METHODS | OTHERS)[name].line} for name, path in names.items()}
+    names = {name: f"sleuth.studio.langgraph_dev.graphs:{name.replace('-', '_')}" for name in [*METHODS, *OTHERS]}
+    served = {name: {"path": path, "description": runnable(name).line} for name, path in names.items()}
     return json.dumps(json.loads(config) | {"graphs": served}, indent=2) + "\n"
 
 

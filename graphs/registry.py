@@ -1,70 +1,100 @@
-"""Registry of the methods by name."""
+"""Registry of the methods by name. A method's module is imported when the method is first used.
+
+A package adds methods by entry points, which all interfaces then offer:
+
+    [project.entry-points."sleuth.methods"]
+    best-passage = "my_package.best_passage:METHOD"
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from langgraph.graph import START, StateGraph
 from pydantic import ValidationError
 
-from sleuth.graphs.baselines import closed_book, ircot, iter_retgen, plain_rag, self_ask
-from sleuth.graphs.baselines import react as agent
-from sleuth.graphs.chat import graph as chat
 from sleuth.graphs.core.context import CheckedSettings, MethodSettings
-from sleuth.graphs.core.method import Method, describe_errors
+from sleuth.graphs.core.method import CHAT, REPORT, SURVEY, Method, describe_errors
 from sleuth.graphs.evidence.check import add_evidence_check, choices
-from sleuth.graphs.methods.auto import graph as auto
-from sleuth.graphs.methods.crp_rag import graph as crp_rag
-from sleuth.graphs.methods.hybrid_rag import graph as hybrid_rag
-from sleuth.graphs.methods.par_rag import graph as par_rag
-from sleuth.graphs.methods.ras import graph as ras
-from sleuth.graphs.methods.reader import graph as reader
-from sleuth.graphs.methods.retro_rag import graph as retro_rag
-from sleuth.graphs.methods.search_trained import graph as search_trained
-from sleuth.graphs.report import graph as report
-from sleuth.graphs.survey import graph as survey
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.settings import Profile
 
-
-def _checked(method: Method) -> Method:
-    """Return a method with the node that checks its answers; the sub-runs of `auto` check theirs."""
-    if method is auto.METHOD or not issubclass(method.settings, CheckedSettings):
-        return method
-    return replace(method, graph=lambda: add_evidence_check(method.graph()))
+GROUP = "sleuth.methods"
+"""The group of the entry points of further methods."""
 
 
-METHODS: dict[str, Method] = {
-    module.METHOD.name: _checked(module.METHOD)
-    for module in (
-        plain_rag,
-        par_rag,
-        crp_rag,
-        retro_rag,
-        ras,
-        hybrid_rag,
-        search_trained,
-        auto,
-        reader,
-        closed_book,
-        iter_retgen,
-        self_ask,
-        ircot,
-        agent,
-    )
-}
+class Registry(Mapping[str, Method]):
+    """Methods by name, in their order.
 
-CHAT = chat.METHOD
-"""The chat runs like a method, but its input is messages, and its threads continue."""
+    Args:
+        modules: the module of each method, below `sleuth.graphs`.
+        group: the group of the entry points that add methods of other packages; none of them replaces a method.
+    """
 
-SURVEY = survey.METHOD
-"""The survey runs like a method, but it asks every document instead of searching."""
+    def __init__(self, modules: Mapping[str, str], *, group: str = "") -> None:
+        self._modules = {name: f"sleuth.graphs.{module}:METHOD" for name, module in modules.items()}
+        self._group = group
+        self._loaded: dict[str, Method] = {}
 
-REPORT = report.METHOD
-"""The report runs like a method, but others do its research, and its answer has sections."""
+    @cached_property
+    def _places(self) -> dict[str, str]:
+        added = {each.name: each.value for each in entry_points(group=self._group)} if self._group else {}
+        return {**self._modules, **{name: added[name] for name in sorted(added) if name not in self._modules}}
 
-OTHERS = {each.name: each for each in (CHAT, SURVEY, REPORT)}
-"""What runs besides the methods."""
+    def __getitem__(self, name: str) -> Method:
+        """Return a method, with the node that checks its answers; the sub-runs of `auto` check theirs."""
+        if name not in self._loaded:
+            place = self._modules.get(name) or self._places[name]
+            found = _load(EntryPoint(name, place, self._group))
+            is_checked = name != "auto" and issubclass(found.settings, CheckedSettings)
+            checked = replace(found, graph=lambda: add_evidence_check(found.graph()))
+            self._loaded[name] = checked if is_checked else found
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._modules or name in self._places
+
+
+def _load(entry: EntryPoint) -> Method:
+    try:
+        found = entry.load()
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"The method {entry.name!r} of {entry.module} cannot be loaded: {error}.") from error
+    if not isinstance(found, Method):
+        raise UsageError(f"The method {entry.name!r} is no sleuth.Method: {entry.value} is {type(found).__name__}.")
+    return found
+
+
+METHODS = Registry(
+    {
+        "plain-rag": "baselines.plain_rag",
+        "par-rag": "methods.par_rag.graph",
+        "crp-rag": "methods.crp_rag.graph",
+        "retro-rag": "methods.retro_rag.graph",
+        "ras": "methods.ras.graph",
+        "hybrid-rag": "methods.hybrid_rag.graph",
+        "search-trained": "methods.search_trained.graph",
+        "auto": "methods.auto.graph",
+        "reader": "methods.reader.graph",
+        "closed-book": "baselines.closed_book",
+        "iter-retgen": "baselines.iter_retgen",
+        "self-ask": "baselines.self_ask",
+        "ircot": "baselines.ircot",
+        "agent": "baselines.react",
+    },
+    group=GROUP,
+)
+
+OTHERS = Registry({CHAT: "chat.graph", SURVEY: "survey.graph", REPORT: "report.graph"})
+"""What runs besides the methods: a chat, which continues; a survey, which asks every document; and a report."""
 
 
 def configure(kind: Method, values: Mapping[str, Any], profile: Profile) -> MethodSettings:
@@ -84,7 +114,7 @@ def configure(kind: Method, values: Mapping[str, Any], profile: Profile) -> Meth
     except ValidationError as error:
         raise UsageError(f"A setting of {kind.name} cannot be used: {describe_errors(error)}.") from None
     for name, chosen in given.nested().items():
-        configure(runnable(name), chosen, profile)
+        configure(method(name), chosen, profile)
     if profile == "default":
         return given
     explicit = {key: getattr(given, key) for key in given.model_fields_set}
@@ -98,7 +128,7 @@ def without_replies(kind: Method) -> dict[str, Any]:
 
 def runnable(name: str) -> Method:
     """Return the method of this name, the chat, the survey or the report."""
-    return OTHERS.get(name) or method(name)
+    return OTHERS[name] if name in OTHERS else method(name)
 
 
 def method(name: str) -> Method:

@@ -27,10 +27,11 @@ from starlette.routing import Route
 from sleuth.graphs.core.answer import Answer, Citation, Cost, Note, Status, public_notes, total_cost
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Step
+from sleuth.graphs.core.method import REPORT, SURVEY
 from sleuth.graphs.persistence.run_filter import RunFilter
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.persistence.threads import NAME, Outcome, Thread, already_used
-from sleuth.graphs.registry import METHODS, REPORT, SURVEY, runnable
+from sleuth.graphs.registry import METHODS, runnable
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.background_runs import BackgroundRuns, Events
@@ -255,7 +256,7 @@ class Tools:
         """Ask every document the same questions, and count the answers: for which, how many, how much in all."""
         values = {"columns": columns or [], "limit": limit}
         limits: dict[str, Any] = {"max_calls": max_calls, "max_tokens": max_tokens, "max_seconds": max_seconds}
-        return await self.ask(question, context, SURVEY.name, values, where, thread=thread, wait=wait, **limits)
+        return await self.ask(question, context, SURVEY, values, where, thread=thread, wait=wait, **limits)
 
     async def report(  # noqa: PLR0917 - called with keyword arguments, as in the tool's schema
         self,
@@ -275,7 +276,7 @@ class Tools:
         """Write a report of several sections, in which every sentence has its sources."""
         values = {"sections": sections or []}
         limits: dict[str, Any] = {"max_calls": max_calls, "max_tokens": max_tokens, "max_seconds": max_seconds}
-        return await self.ask(question, context, REPORT.name, values, where, thread=thread, wait=wait, **limits)
+        return await self.ask(question, context, REPORT, values, where, thread=thread, wait=wait, **limits)
 
     async def resume(  # noqa: PLR0917 - called with keyword arguments, as in the tool's schema
         self,

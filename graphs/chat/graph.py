@@ -28,11 +28,12 @@ from sleuth.graphs.chat.small_talk import REPLIES, is_answered_by_rule, reply_by
 from sleuth.graphs.core.answer import Subrun, Verdict, total_cost
 from sleuth.graphs.core.approval import AwaitsApproval, ask_approval
 from sleuth.graphs.core.context import Context
-from sleuth.graphs.core.method import MODELLESS_METHOD, DelegatingSettings, Method, summarize_update
+from sleuth.graphs.core.method import CHAT, MODELLESS_METHOD, Method, summarize_update
 from sleuth.graphs.core.node import Call, UntracedGraph, node
 from sleuth.graphs.core.state import RunState, Update, same_question
 from sleuth.graphs.core.streaming import AnswerStream
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
+from sleuth.graphs.delegation import DelegatingSettings
 from sleuth.graphs.evidence.answer_text import with_footnotes
 from sleuth.graphs.evidence.text_spans import content_words
 from sleuth.graphs.methods.par_rag.graph import plan_with
@@ -371,7 +372,7 @@ def summarize(update: Mapping[str, Any]) -> list[str]:
 
 
 METHOD = Method(
-    name="chat",
+    name=CHAT,
     line="talk about the documents: a method answers each question, in a thread of its own",
     paper="none: our way of having a conversation over the methods above",
     when="questions follow up on answers, and may need clarification",

@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, get_args
+from typing import Any, Final
 from unicodedata import category
 
 from langchain_core.messages import AnyMessage
 
 from sleuth.graphs.core.answer import Verdict
-from sleuth.graphs.core.method import MethodName
-from sleuth.tools.errors import UnknownName
+from sleuth.graphs.core.method import CHAT
+from sleuth.graphs.registry import METHODS, method
 
 REPLIES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -84,8 +84,8 @@ def is_answered_by_rule(message: str) -> bool:
 
 def as_chat(question: str, method: str, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the method and the settings of a question. Small talk begins a chat with the method, which is no run."""
-    if is_answered_by_rule(question) and method in get_args(MethodName):
-        return "chat", {"method": method, "method_settings": values}
+    if is_answered_by_rule(question) and method in METHODS:
+        return CHAT, {"method": method, "method_settings": values}
     return method, values
 
 
@@ -103,9 +103,7 @@ def settings_of_command(message: str) -> dict[str, Any]:
     command, name = _parse_command(message) if is_command(message) else ("", "")
     if command != "method" or not name:
         return {}
-    if name not in get_args(MethodName):
-        raise UnknownName("method", name, list(get_args(MethodName)), f"There are: {', '.join(get_args(MethodName))}.")
-    return {"method": name, "method_settings": {}}
+    return {"method": method(name).name, "method_settings": {}}
 
 
 def describe_commands(commands: Mapping[str, str] = COMMANDS) -> str:
@@ -137,7 +135,7 @@ def run_command(message: str, method: str, earlier: Iterable[AnyMessage]) -> Ver
         case "method" if name:
             text = f"The next questions are answered by {method}."
         case "method":
-            text = f"Questions are answered by {method}. Methods: {', '.join(get_args(MethodName))}."
+            text = f"Questions are answered by {method}. Methods: {', '.join(METHODS)}."
         case "sources":
             cited = [each.additional_kwargs["citations"] for each in earlier if each.additional_kwargs.get("citations")]
             citations = cited[-1] if cited else []

@@ -4,37 +4,21 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from langgraph.graph import StateGraph
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from sleuth.graphs.core.answer import Graph
-from sleuth.graphs.core.context import Ablation, Context, MethodSettings, Stage, parse_json
+from sleuth.graphs.core.context import Ablation, Context, MethodSettings, Stage
 from sleuth.graphs.core.state import RunState
 from sleuth.tools.data_files import read_toml
 
-MethodName = Literal[
-    "auto", "plain-rag", "par-rag", "crp-rag", "retro-rag", "ras", "hybrid-rag", "search-trained", "agent", "reader"
-]
-"""The methods that answer the questions of a chat, and those that research the sections of a report."""
-
-MODELLESS_METHOD: Final[MethodName] = "reader"
+CHAT: Final = "chat"
+SURVEY: Final = "survey"
+REPORT: Final = "report"
+MODELLESS_METHOD: Final = "reader"
 """The method that calls no model: the default without a model server."""
-
-
-class DelegatingSettings(MethodSettings):
-    """Settings of a graph that lets another method answer questions."""
-
-    method: MethodName = Field(default="auto", description="what answers the questions")
-    method_settings: Annotated[dict[str, Any], BeforeValidator(parse_json)] = Field(
-        default={}, description='settings of that method, as JSON: {"coarse_k": 5}'
-    )
-
-    def nested(self) -> dict[str, dict[str, Any]]:
-        """Return `method_settings`."""
-        return {self.method: self.method_settings}
-
 
 PartStatus = Literal["as published", "our reading", "deviates", "not implemented"]
 

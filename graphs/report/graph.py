@@ -34,11 +34,12 @@ from sleuth.agents.roles.reporting import Section as WrittenSection
 from sleuth.graphs.core.answer import Note, Subrun, Verdict, make_verdict
 from sleuth.graphs.core.approval import AwaitsApproval, ask_approval
 from sleuth.graphs.core.context import Context, SubrunResult, parse_json
-from sleuth.graphs.core.method import DelegatingSettings, Method, MethodName, summarize_update
+from sleuth.graphs.core.method import REPORT, Method, summarize_update
 from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with
 from sleuth.graphs.core.passages import archive_passages
 from sleuth.graphs.core.state import Keyed, Question, RunState, SharesBudget, Update
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, with_result
+from sleuth.graphs.delegation import DelegatingSettings, MethodName
 from sleuth.graphs.evidence.check import as_evidence, cited_passages
 from sleuth.graphs.evidence.citations import cite_closest
 from sleuth.graphs.evidence.outcomes import make_note, with_sentence_ends, yes_probability
@@ -354,7 +355,7 @@ def summarize(update: Mapping[str, Any]) -> list[str]:
 
 
 METHOD = Method(
-    name="report",
+    name=REPORT,
     line="research the parts of a question, and write sections in which every sentence has its sources",
     paper="none: ours",
     when="the answer takes pages",

@@ -15,11 +15,12 @@ from typing_extensions import is_typeddict
 from sleuth import prompts
 from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.graphs.core.events import Step
+from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.core.state import Keyed, KeysOf, Question, find_hashes, merge_keys, same_question
 from sleuth.graphs.core.wall_clock import with_paused_clock
 from sleuth.graphs.persistence.serializer import CheckpointSerializer
 from sleuth.graphs.persistence.threads import Origin, Thread
-from sleuth.graphs.registry import CHAT, runnable
+from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.execution import checkpoint_id_of, newest_branch, now, parent_id
 from sleuth.graphs.runs.reading import accept_state, unknown_checkpoint
 from sleuth.graphs.runs.service import RunService
@@ -306,7 +307,7 @@ async def _copy_to(
 ) -> RunnableConfig:
     """Create a thread of the same method that begins with a copy of a checkpoint."""
     _check_place(state, wrote, changes)
-    if thread.method == CHAT.name:
+    if thread.method == CHAT:
         raise UsageError("A branch of a chat cannot have a name: fork it within its thread.")
     origin = Origin(parent=thread.id, checkpoint=checkpoint_id_of(state))
     forked = await runs.start_like(

@@ -5,13 +5,14 @@ from langgraph.types import StateSnapshot
 
 from sleuth.graphs.core.answer import Answer, Verdict, public_notes, subruns_in, total_cost
 from sleuth.graphs.core.approval import describe_request
+from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.core.state import SCHEMA_VERSION
 from sleuth.graphs.core.wall_clock import seconds_at
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.persistence.threads import (
     Thread,
 )
-from sleuth.graphs.registry import CHAT, runnable
+from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.execution import (
     RECURSION_LIMIT,
     Compiled,
@@ -72,7 +73,7 @@ class RunReader:
         if asks:
             text = describe_request(asks) if "action_requests" in asks else str(asks["question"])
             verdict = Verdict(status="waiting", text=text, citations=[])
-        if not verdict or (thread.method == CHAT.name and is_unfinished(thread, state)):
+        if not verdict or (thread.method == CHAT and is_unfinished(thread, state)):
             raise RunError(f"Run {id} is {thread.state} and has no answer yet: `sleuth resume {id}` resumes it.")
         return Answer(
             thread=id,
@@ -93,7 +94,7 @@ class RunReader:
             table=kind.read_table(state.values),
             ask_all=verdict.get("ask_all"),
             asks=asks,
-            turn=thread.options.turn.id if thread.method == CHAT.name and thread.options.turn else None,
+            turn=thread.options.turn.id if thread.method == CHAT and thread.options.turn else None,
         )
 
 

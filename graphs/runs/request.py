@@ -7,9 +7,9 @@ from pydantic import SkipValidation, field_validator, model_validator
 from sleuth.graphs.chat.small_talk import as_chat
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import MethodSettings
-from sleuth.graphs.core.method import Method
+from sleuth.graphs.core.method import CHAT, Method
 from sleuth.graphs.core.run_parameters import DEFAULT_METHOD, RunParameters
-from sleuth.graphs.registry import CHAT, configure, runnable
+from sleuth.graphs.registry import configure, runnable
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Profile
 from sleuth.tools.sources.web_pages.page import PageText
@@ -58,7 +58,7 @@ class RunRequest(RunParameters):
 
     @model_validator(mode="after")
     def _check_settings(self) -> Self:
-        if not (self.kind is CHAT and self.thread):  # a chat has settings that these are added to
+        if not (self.kind.name == CHAT and self.thread):  # a chat has settings that these are added to
             assert self.settings
         return self
 

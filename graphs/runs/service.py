@@ -17,6 +17,7 @@ from langgraph.runtime import RunControl
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget, Context, SubrunRequest, SubrunResult
 from sleuth.graphs.core.events import Event, parse_event
+from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.core.streaming import TokenStream
 from sleuth.graphs.core.wall_clock import seconds_at, with_clock
 from sleuth.graphs.persistence.threads import (
@@ -25,7 +26,7 @@ from sleuth.graphs.persistence.threads import (
     Thread,
     ThreadState,
 )
-from sleuth.graphs.registry import CHAT, configure, runnable
+from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.execution import (
     begin_subrun,
     end_subrun,
@@ -107,11 +108,11 @@ class RunService(RunStarter):
 
     async def _with_unanswered_question(self, thread: Thread) -> Thread:
         """Return a chat with the message to send again, if only small talk followed a turn without an answer."""
-        text = unanswered_question(thread, await self.state(thread)) if thread.method == CHAT.name else ""
+        text = unanswered_question(thread, await self.state(thread)) if thread.method == CHAT else ""
         if not text:
             return thread
         parameters = thread.options.parameters()
-        await self.continue_thread(thread, RunRequest(question=text, method=CHAT.name, **parameters), is_locked=True)
+        await self.continue_thread(thread, RunRequest(question=text, method=CHAT, **parameters), is_locked=True)
         return await self.store.threads.get(thread.id)
 
     async def mark_stopped(self, id: str) -> None:

@@ -10,7 +10,7 @@ from langgraph.types import StateSnapshot
 
 from sleuth.graphs.chat.small_talk import is_answered_by_rule, settings_of_command
 from sleuth.graphs.core.context import Budget, MethodSettings, Services
-from sleuth.graphs.core.method import Method
+from sleuth.graphs.core.method import CHAT, SURVEY, Method
 from sleuth.graphs.evidence.check import require_checker
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.persistence.tables import LONGEST_NAME
@@ -23,7 +23,7 @@ from sleuth.graphs.persistence.threads import (
     Turn,
     already_used,
 )
-from sleuth.graphs.registry import CHAT, SURVEY, configure, runnable
+from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.execution import (
     checkpoint_id_of,
     now,
@@ -62,14 +62,14 @@ class RunStarter(RunReader):
         kind, id = request.kind, request.thread or uuid.uuid4().hex[:12]
         known = await self.store.threads.find(id) if request.thread else None
         if known and not known.is_empty:
-            if known.method != kind.name or request.after or (kind is not CHAT and known.state != "waiting"):
+            if known.method != kind.name or request.after or (kind.name != CHAT and known.state != "waiting"):
                 raise already_used(id)
             await self.continue_thread(known, request)
             return id
         if request.thread and not known:
             await self._check_name(id)
         values, turn = request.values, None
-        if kind is CHAT:
+        if kind.name == CHAT:
             values = {"method": request.default_method, **values, **settings_of_command(request.question)}
             turn = first_turn(request.question, request.after, message_id=request.message_id)
         self._check_settings(kind, configure(kind, values, request.profile))
@@ -79,7 +79,7 @@ class RunStarter(RunReader):
             after=request.after.thread if request.after else "",
             turn=turn,
         )
-        is_small_talk = kind is CHAT and is_answered_by_rule(request.question)
+        is_small_talk = kind.name == CHAT and is_answered_by_rule(request.question)
         thread = self._new_thread(id, kind.name, "" if is_small_talk else request.question, options, origin or Origin())
         await self.store.threads.add(thread, replaces_empty=known is not None)
         return id
@@ -162,7 +162,7 @@ class RunStarter(RunReader):
             ThreadBusy: a turn is running.
         """
         async with self._locked(thread, is_locked=is_locked) as (current, latest):
-            if current.method != CHAT.name and not latest.interrupts:
+            if current.method != CHAT and not latest.interrupts:
                 raise already_used(thread.id)
             turn = continuing_turn(current, latest, request.question, message_id=request.message_id)
             await self._queue_message(current, turn, request)
@@ -201,7 +201,7 @@ class RunStarter(RunReader):
     async def _queue_message(
         self, thread: Thread, turn: Turn, request: RunRequest, *, keep_settings: bool = True
     ) -> None:
-        text, is_chat, budget = request.question, thread.method == CHAT.name, request.budget
+        text, is_chat, budget = request.question, thread.method == CHAT, request.budget
         earlier = thread.options.values if keep_settings else {}
         values = {**earlier, **request.values, **(settings_of_command(text) if is_chat else {})}
         configure(runnable(thread.method), values, thread.options.profile)
@@ -230,7 +230,7 @@ class RunStarter(RunReader):
         """
         async with self.store.locks.hold(id):
             thread = await self.store.threads.get(id)
-            if thread.method != SURVEY.name:
+            if thread.method != SURVEY:
                 raise UsageError(f"Run {id} is no survey: only a survey can be updated.")
             state = await self.state(thread)
             if state.tasks or not state.values:  # it has not ended: it is resumed

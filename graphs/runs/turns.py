@@ -11,9 +11,9 @@ from langgraph.types import Command, StateSnapshot
 from sleuth.graphs.chat.messages import UNANSWERED, append_messages, message_to_json, unanswered_message
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.approval import parse_typed_decision
+from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.evidence.answer_text import message_of
 from sleuth.graphs.persistence.threads import Thread, ThreadState, Turn
-from sleuth.graphs.registry import CHAT
 from sleuth.graphs.runs.execution import checkpoint_id_of
 from sleuth.tools.errors import RunError
 
@@ -31,7 +31,7 @@ def input_for(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command[
         if isinstance(value, str) and asked and "action_requests" in asked:
             value = parse_typed_decision(value, asked)
         return Command(resume=value)
-    if thread.method != CHAT.name:  # a finished survey is updated
+    if thread.method != CHAT:  # a finished survey is updated
         return {"question": thread.question}
     return {"messages": [*convert_to_messages(turn.before), HumanMessage(turn.text, id=turn.id)]}
 
@@ -65,7 +65,7 @@ def replying_turn(thread: Thread, latest: StateSnapshot, value: Any, *, start: s
 
 
 def _is_unfinished_chat(thread: Thread, latest: StateSnapshot) -> bool:
-    return thread.method == CHAT.name and is_unfinished(thread, latest)
+    return thread.method == CHAT and is_unfinished(thread, latest)
 
 
 def _chat_before(thread: Thread) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from sleuth.agents.roles.surveying import (
 from sleuth.graphs.core.answer import Note, Status, Verdict, make_verdict
 from sleuth.graphs.core.approval import AwaitsApproval, ask_approval
 from sleuth.graphs.core.context import CheckedSettings, Context, parse_json
-from sleuth.graphs.core.method import Method
+from sleuth.graphs.core.method import SURVEY, Method
 from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with
 from sleuth.graphs.core.state import Keyed, Question, RunState, SharesBudget, Update
 from sleuth.graphs.evidence.check import assess, is_answer_checked, least_support, require_checker
@@ -421,7 +421,7 @@ def summarize(update: Mapping[str, Any]) -> list[str]:
 
 
 METHOD = Method(
-    name="survey",
+    name=SURVEY,
     line="ask every document the same questions, and count the answers",
     paper="none: ours",
     when="you ask about a whole collection: which, how many, how much in all",

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 from uuid import uuid4
 
 from rich.console import RenderableType
@@ -19,8 +19,8 @@ from sleuth.graphs.chat.small_talk import describe_commands, is_command, setting
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Event
-from sleuth.graphs.core.method import MethodName
-from sleuth.graphs.registry import CHAT
+from sleuth.graphs.core.method import CHAT
+from sleuth.graphs.registry import METHODS
 from sleuth.studio.client.sleuth import Sleuth
 from sleuth.studio.console.output import emit, progress_console
 from sleuth.studio.console.run_view import answer_view, sources_view, watch
@@ -68,7 +68,7 @@ async def chat(
         where: a filter of the documents that a new chat searches.
         verbose: as in `watch`.
     """
-    console, send = progress_console(), partial(sleuth.stream, method=CHAT.name, budget=budget, where=where)
+    console, send = progress_console(), partial(sleuth.stream, method=CHAT, budget=budget, where=where)
     talk = _Conversation(thread=thread or _new_thread(), values=values)
     console.print("Ask about your documents, or type /help. Ctrl-C stops an answer, Ctrl-D ends the chat.", style="dim")
     with _history(sleuth.settings.home / "history"):
@@ -114,7 +114,7 @@ def _run_command(talk: _Conversation, message: str) -> RenderableType:
             talk.values = settings_of_command(message)
             return f"The next questions are answered by {argument}."
         case "method":
-            return f"Methods: {', '.join(get_args(MethodName))}."
+            return f"Methods: {', '.join(METHODS)}."
         case "sources":
             return sources_view(talk.answer.citations) if talk.answer and talk.answer.citations else "No sources yet."
     raise UnknownName("command", command, list(COMMANDS), "/help lists the commands.")

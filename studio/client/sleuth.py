@@ -20,7 +20,7 @@ from sleuth.agents.model import Message, NamedModel, Reply, Request
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget, Context, Services
 from sleuth.graphs.core.events import Event
-from sleuth.graphs.core.method import MODELLESS_METHOD
+from sleuth.graphs.core.method import CHAT, MODELLESS_METHOD
 from sleuth.graphs.core.run_parameters import DEFAULT_METHOD, RunOptions
 from sleuth.graphs.core.streaming import TokenStream
 from sleuth.graphs.core.subrun import in_fresh_context
@@ -29,7 +29,7 @@ from sleuth.graphs.evidence.reading_model import with_reading_roles
 from sleuth.graphs.methods.hybrid_rag.knowledge_graph.backends import open_graph
 from sleuth.graphs.methods.hybrid_rag.question_attributes import find_svm
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.registry import CHAT, configure, runnable
+from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.execution import CheckpointerSubruns
 from sleuth.graphs.runs.history import CheckpointView, fork_run, list_checkpoints
 from sleuth.graphs.runs.request import RunRequest
@@ -132,7 +132,7 @@ class Sleuth:
         """Start the run of a request; yield what `stream` yields."""
         check_callbacks(callbacks)
         request = request.resolved(default_method=self.default_method, profile=self.settings.profile)
-        if self.model_problem and request.kind.needs_model and request.kind is not CHAT:  # a chat stores the message
+        if self.model_problem and request.kind.needs_model and request.kind.name != CHAT:  # a chat stores the message
             raise self.model_problem
         if self.searched is self.collection and (request.with_collection or not request.pages):
             await self.collection.require_documents(request.where)

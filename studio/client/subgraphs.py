@@ -11,7 +11,8 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
 from sleuth.graphs.chat.messages import run_message
 from sleuth.graphs.core.context import Budget, Context
-from sleuth.graphs.registry import CHAT, runnable
+from sleuth.graphs.core.method import CHAT
+from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, uncheckpointed
 from sleuth.studio.client.callers import Opener, call_blocking
 from sleuth.tools.errors import UsageError
@@ -37,13 +38,13 @@ def subgraph_of(
     async def run(state: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
         saver = config.get("configurable", {}).get(CHECKPOINTER)
         context = make_context(name, values=values, budget=budget, saver=saver)
-        if name == CHAT.name:
+        if name == CHAT:
             given: dict[str, Any] = {"messages": state["messages"]}
         else:
             given = {"question": (question or last_question)(state)}
         config = traced(config, context.tracing, texts=context.trace_texts)
         found = await graph.ainvoke(given, {**config, "recursion_limit": RECURSION_LIMIT}, context=context)
-        if name == CHAT.name:
+        if name == CHAT:
             return {"messages": found["messages"][-1:]}
         return {"messages": [run_message(found, {"sleuth": dict(found["verdict"])})]}
 

@@ -20,9 +20,9 @@ from langgraph_sdk import get_client
 from pydantic import ValidationError, create_model
 
 from sleuth.graphs.core.context import Budget, Context, SubrunRequest
-from sleuth.graphs.core.method import describe_errors
+from sleuth.graphs.core.method import CHAT, describe_errors
 from sleuth.graphs.core.streaming import TokenStream
-from sleuth.graphs.registry import CHAT, configure, runnable, without_replies
+from sleuth.graphs.registry import configure, runnable, without_replies
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, CheckpointerSubruns
 from sleuth.graphs.runs.request import check_question
 from sleuth.studio.client.sleuth import Sleuth, open_sleuth
@@ -73,7 +73,7 @@ class DevGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """Return the input with a checked question; raise RunError if the thread has a question already."""
         if not isinstance(input, dict):
             return input  # None or a command resumes the run
-        if self.name == CHAT.name:  # every message in a thread is a turn
+        if self.name == CHAT:  # every message in a thread is a turn
             messages = convert_to_messages(input.get("messages") or [])
             check_question(messages[-1].text if messages else "")
             return input

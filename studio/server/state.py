@@ -18,9 +18,10 @@ from sleuth.graphs.chat.messages import append_messages
 from sleuth.graphs.chat.question_rewriting import RewrittenQuestion, rewrite_question
 from sleuth.graphs.chat.references import resolve_references
 from sleuth.graphs.chat.small_talk import settings_of_command
+from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.persistence.threads import Thread
-from sleuth.graphs.registry import CHAT, configure, runnable
+from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.pruning import remove_runs
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
@@ -176,9 +177,9 @@ class Access:
         request = request.resolved(
             default_method=await self.server.tenants.default_method(), profile=self.server.settings.profile
         )
-        if request.kind is CHAT and request.thread and not request.after:
+        if request.kind.name == CHAT and request.thread and not request.after:
             chat = await self.runs.store.threads.find(request.thread)
-            if chat and chat.method == CHAT.name and not chat.is_empty:
+            if chat and chat.method == CHAT and not chat.is_empty:
                 await self._send(chat, request)
                 return chat.id
         id = await self.runs.start(request)
@@ -188,7 +189,7 @@ class Access:
     async def _send(self, chat: Thread, request: RunRequest) -> None:
         """Store a message of a chat, whose turn begins when the turns before it have ended."""
         text, values = request.question, request.values
-        configure(CHAT, {**chat.options.values, **values, **settings_of_command(text)}, chat.options.profile)
+        configure(runnable(CHAT), {**chat.options.values, **values, **settings_of_command(text)}, chat.options.profile)
         message = QueuedMessage(
             text=text,
             id=request.message_id or uuid4().hex,

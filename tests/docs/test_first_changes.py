@@ -1,24 +1,55 @@
 """The code of docs/contributing/first-changes.md works with the present interfaces."""
 
 import re
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-from sleuth.graphs.core.method import Method
+import pytest
+from scenes import Case, Shelf, passage
+from scripted_model import ScriptedModel
+
+from sleuth.graphs.registry import GROUP, METHODS, Registry
+from sleuth.tools.errors import UsageError
 
 PAGE = Path(__file__).parents[2] / "docs" / "contributing" / "first-changes.md"
 
 
-def test_baseline_of_the_guide_is_a_method(tmp_path: Path) -> None:
-    code = re.findall(r'```python title="graphs/baselines/best_passage.py"\n(.*?)```', PAGE.read_text("utf-8"), re.S)
-    file = tmp_path / "best_passage.py"
-    file.write_text(code[0], encoding="utf-8")
-    spec = spec_from_file_location("best_passage", file)
-    assert spec and spec.loader
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert isinstance(module.METHOD, Method)
-    assert module.METHOD.nodes() == ["retrieve", "answer"]
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An installed package with the method of the guide, as an entry point."""
+    (code,) = re.findall(r'```python title="graphs/baselines/best_passage.py"\n(.*?)```', PAGE.read_text("utf-8"), re.S)
+    (tmp_path / "best_passage.py").write_text(code, encoding="utf-8")
+    metadata = tmp_path / "their_methods-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: their-methods\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(
+        "[sleuth.methods]\nbest-passage = best_passage:METHOD\nbroken = no_such_module:METHOD\n"
+        "par-rag = best_passage:METHOD\nno-method = best_passage:Settings\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("package")
+async def test_package_adds_the_method_of_the_guide() -> None:
+    methods = Registry({"par-rag": "methods.par_rag.graph"}, group=GROUP)
+    assert list(methods) == ["par-rag", "best-passage", "broken", "no-method"]
+    added = methods["best-passage"]
+    assert added.nodes() == ["retrieve", "answer"]
+    assert methods["par-rag"].nodes() == METHODS["par-rag"].nodes()  # nobody replaces a method
+    reply = {"answerable": True, "answer": "30 m", "citations": [{"source": 1, "quote": "It is 30 m high"}]}
+    tower = passage("tower", "The tower stands in Varn. It is 30 m high.")
+    verdict = await Case(added.graph, ScriptedModel([reply]), Shelf([tower]), added.settings()).run("How high is it?")
+    assert (verdict["text"], verdict["citations"][0]["quote"]) == ("30 m", "It is 30 m high")
+
+
+@pytest.mark.usefixtures("package")
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [("broken", "cannot be loaded: No module named 'no_such_module'"), ("no-method", "is no sleuth.Method")],
+)
+def test_error_names_the_method_that_cannot_be_loaded(name: str, problem: str) -> None:
+    with pytest.raises(UsageError, match=problem):
+        Registry({}, group=GROUP)[name]
 
 
 def test_files_that_the_guide_opens_exist() -> None:

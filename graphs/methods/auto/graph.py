@@ -12,7 +12,7 @@ decides. If `fast`, the reader answers first: without a model call, and only wha
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from langgraph.graph import END, START, StateGraph
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -22,10 +22,11 @@ from sleuth.agents.model_calls.caller import ModelCaller, is_demo
 from sleuth.agents.roles import inputs, judging
 from sleuth.graphs.core.answer import Citation, Note, Subrun, Verdict, make_verdict, refusal_text
 from sleuth.graphs.core.context import CheckedSettings, Context, parse_json
-from sleuth.graphs.core.method import Method, MethodName, summarize_update
+from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, new_graph, node
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
+from sleuth.graphs.delegation import check_method
 from sleuth.graphs.evidence.check import GOOD_SUPPORT, least_support, open_questions
 from sleuth.graphs.evidence.outcomes import yes_probability
 from sleuth.tools.search import DocumentLister
@@ -35,16 +36,13 @@ from sleuth.tools.text.tokenization import name_key
 
 Notes = Mapping[str, Note]
 
-METHODS = [name for name in get_args(MethodName) if name != "auto"]
-"""The methods that `auto` can run."""
-READER = "reader"
+AUTO, READER = "auto", "reader"
 
 
 def _order(text: str) -> str:
     names = [name.strip() for name in text.split(",")]
-    for name in names:
-        if name not in METHODS:
-            raise ValueError(f"{name!r} is none of {', '.join(METHODS)}")
+    if AUTO in map(check_method, names):
+        raise ValueError("`auto` cannot run itself")
     if len(names) > len(set(names)):
         raise ValueError("each method may be named once")
     return ",".join(names)
@@ -330,7 +328,7 @@ def _summarize_subrun(subrun: Subrun) -> str:
 
 
 METHOD = Method(
-    name="auto",
+    name=AUTO,
     line="start with a cheap method, check its answer, and continue with a stronger one if the answer is rejected",
     paper="none: our way of choosing among the methods above",
     when="you do not know how hard the question is, and an easy one should stay cheap",

@@ -6,10 +6,10 @@ from typing import Annotated
 import typer
 
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.core.method import MODELLESS_METHOD
+from sleuth.graphs.core.method import CHAT, MODELLESS_METHOD, SURVEY
 from sleuth.graphs.core.run_parameters import DEFAULT_METHOD
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.registry import CHAT, METHODS, SURVEY, configure
+from sleuth.graphs.registry import METHODS, configure, runnable
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.cli import options
@@ -33,7 +33,7 @@ async def ask(
     method: Annotated[
         str | None,
         typer.Option(
-            help=f"One of: {', '.join([*METHODS, CHAT.name])}. "
+            help=f"One of: {', '.join([*METHODS, CHAT])}. "
             f"Default: {DEFAULT_METHOD}; without a model server {MODELLESS_METHOD}."
         ),
     ] = None,
@@ -65,9 +65,9 @@ async def ask(
     if question is None:
         if page or as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise UsageError("There is no question. Usage: sleuth ask QUESTION. Without one, a chat needs a terminal.")
-        if method not in (None, CHAT.name):
+        if method not in (None, CHAT):
             values = {"method": method, "method_settings": values}
-        configure(CHAT, values, settings.profile)
+        configure(runnable(CHAT), values, settings.profile)
         async with open_sleuth(settings, command="sleuth ask") as sleuth:
             _warn_of_model(sleuth, method)
             await chat(sleuth, thread=thread, values=values, budget=budget, where=where, verbose=verbose)
@@ -91,7 +91,7 @@ async def ask(
         at_terminal = not as_json and sys.stdin.isatty() and sys.stdout.isatty()
         if answer.ask_all and at_terminal and typer.confirm(f"Ask all {answer.ask_all} documents now?"):
             warn_of_size(sleuth.model, "a survey")
-            events = sleuth.run(RunRequest(question=question, method=SURVEY.name, where=where))
+            events = sleuth.run(RunRequest(question=question, method=SURVEY, where=where))
             asked = await watch_survey(sleuth, events)
             emit(asked.to_json(), as_json, survey_view(asked) if asked.table else asked.text)
 
@@ -124,7 +124,7 @@ async def resume(
     emit(answer.to_json(), as_json, answer_view(answer))
 
 
-def _warn_of_model(sleuth: Sleuth, method: str | None = CHAT.name) -> None:
+def _warn_of_model(sleuth: Sleuth, method: str | None = CHAT) -> None:
     """Print that the model is the demo model, or that there is none and no method was chosen."""
     warn_of_demo(sleuth.model)
     if method is None and sleuth.model_problem:

@@ -15,7 +15,7 @@ import typer
 
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.registry import REPORT
+from sleuth.graphs.core.method import REPORT
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
@@ -56,7 +56,7 @@ async def report(
     values |= {"approve": True} if approve else {}
     request = RunRequest(
         question=question,
-        method=REPORT.name,
+        method=REPORT,
         values=values,
         budget=budget,
         where=where,

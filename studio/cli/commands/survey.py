@@ -14,7 +14,7 @@ from rich.text import Text
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Event, Step
-from sleuth.graphs.registry import SURVEY
+from sleuth.graphs.core.method import SURVEY
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
@@ -70,7 +70,7 @@ async def survey(
     values |= {"thorough": True} if thorough else {}
     values |= {"columns": await asyncio.to_thread(_read_columns, columns)} if columns else {}
     parameters: dict[str, Any] = {"values": values, "budget": budget, "where": where}
-    request = question and RunRequest(question=question, method=SURVEY.name, thread=thread, **parameters)
+    request = question and RunRequest(question=question, method=SURVEY, thread=thread, **parameters)
     async with open_sleuth(settings, command="sleuth survey") as sleuth:
         warn_of_size(sleuth.model, "a survey")
         console = progress_console()

@@ -19,9 +19,10 @@ from starlette.responses import Response, StreamingResponse
 
 from sleuth.graphs.chat.messages import reply_id_to
 from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.core.streaming import AnswerText
 from sleuth.graphs.persistence.threads import NAME, Thread
-from sleuth.graphs.registry import CHAT, configure, runnable, without_replies
+from sleuth.graphs.registry import configure, runnable, without_replies
 from sleuth.graphs.runs.execution import checkpoint_id_of
 from sleuth.graphs.runs.history import fork_run
 from sleuth.graphs.runs.request import RunRequest
@@ -290,7 +291,7 @@ async def _checked_request(
     text, message_id = _question(form, method)
     parameters: dict[str, Any] = {"values": settings, "profile": profile, "budget": budget}
     request = RunRequest(question=text, method=method, thread=id, message_id=message_id, **parameters)
-    if thread and method != CHAT.name:
+    if thread and method != CHAT:
         raise RunError(f"Thread {access.public_id(thread.id)} has a question already. Start a new thread, or fork it.")
     return request
 
@@ -312,7 +313,7 @@ def _question(form: AssistantRunForm, method: str) -> tuple[str, str]:
     `question`, which only methods have.
     """
     given = form.input or {}
-    if method != CHAT.name and "messages" not in given:
+    if method != CHAT and "messages" not in given:
         if set(given) != {"question"} or not isinstance(given["question"], str):
             either = '{"question": "…"} or {"messages": [one message with the role "user"]}'
             raise UsageError(f"The input of {method} is {either}. It has no other fields.")

@@ -12,9 +12,9 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from sleuth.graphs.chat.messages import reply_id_to, run_message
+from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.persistence.run_filter import RunFilter
 from sleuth.graphs.persistence.threads import Outcome, StoredOptions, Thread, ThreadState, Turn
-from sleuth.graphs.registry import CHAT
 from sleuth.graphs.runs.execution import now
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of, find_graph
 from sleuth.studio.server.langgraph_api.forms import (
@@ -56,7 +56,7 @@ def respond(value: object, *, headers: dict[str, str] | None = None) -> Response
 def values_of(state: StateSnapshot, thread: Thread) -> dict[str, Any]:
     """Return the values of a state; those of a method have its question and its answer as messages, too."""
     values: dict[str, Any] = state.values
-    if not values.get("question") or thread.method == CHAT.name:
+    if not values.get("question") or thread.method == CHAT:
         return values
     messages: list[AnyMessage] = [HumanMessage(values["question"], id=f"question of {thread.id}")]
     if verdict := values.get("verdict"):
@@ -101,7 +101,7 @@ async def _state_of(
     """Return a state of a thread and its values; the latest of a chat has the messages that it waits to answer, too."""
     state = await access.runs.state(thread, checkpoint)
     values = values_of(state, thread)
-    if thread.method == CHAT.name and not checkpoint and not thread.is_empty:
+    if thread.method == CHAT and not checkpoint and not thread.is_empty:
         values = {**values, "messages": await access.messages(thread, state)}
     return state, values
 
@@ -148,7 +148,7 @@ async def create(access: AccessDep, form: ThreadForm | None = None) -> Response:
     thread = Thread(
         id=access.scoped_id(name) if name else str(uuid4()),
         owner=access.owner,
-        method=CHAT.name,
+        method=CHAT,
         question="",
         options=StoredOptions(profile=access.server.settings.profile, turn=Turn(text="", at="-")),  # nothing to send
         state="done",

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import PlainTextResponse
 
-from sleuth.graphs.core.method import Method
-from sleuth.graphs.registry import METHODS, REPORT, SURVEY, arrows
+from sleuth.graphs.core.method import REPORT, SURVEY, Method
+from sleuth.graphs.registry import METHODS, arrows, runnable
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.state import AccessDep, ServerStateDep
@@ -79,7 +79,7 @@ async def offered_models(server: ServerStateDep, owner: Owner) -> list[str]:
 async def methods(access: AccessDep) -> list[forms.MethodView]:
     """Return the methods with their state machines and settings, and the average cost of the owner's finished runs."""
     costs = await access.runs.store.threads.average_costs()
-    views = await asyncio.to_thread(lambda: [_view(each) for each in (*METHODS.values(), SURVEY, REPORT)])
+    views = await asyncio.to_thread(lambda: [_view(runnable(name)) for name in (*METHODS, SURVEY, REPORT)])
     return [view.model_copy(update={"average": costs.get(view.name)}) for view in views]
 
 

@@ -10,11 +10,11 @@ from fastapi import APIRouter, Body, Depends, Header, Query, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from sleuth.graphs.core.answer import total_cost
+from sleuth.graphs.core.method import CHAT, REPORT
 from sleuth.graphs.core.wall_clock import seconds_at
 from sleuth.graphs.evidence.retrieval import mark_changed
 from sleuth.graphs.persistence.run_filter import RunFilter
 from sleuth.graphs.persistence.threads import Outcome, Thread
-from sleuth.graphs.registry import CHAT, REPORT
 from sleuth.graphs.runs.history import (
     CheckpointDetails,
     CheckpointView,
@@ -105,7 +105,7 @@ async def start(form: forms.RunForm, access: AccessDep) -> forms.Begun:
     if form.after is not None:
         after = await access.runs.answer((await access.thread(form.after)).id)
         values = {"method": form.method, "method_settings": form.values} if form.method else {}
-        request = request.model_copy(update={"after": after, "method": CHAT.name, "values": values})
+        request = request.model_copy(update={"after": after, "method": CHAT, "values": values})
     if form.thread:
         request = request.model_copy(update={"thread": await access.id_for(form.thread)})
     await access.require_ready(form.where)
@@ -118,7 +118,7 @@ async def show(thread: ThreadDep, access: AccessDep) -> forms.RunView:
     """Return the current state of a run."""
     snapshot = await access.runs.state(thread)
     state, seconds = snapshot.values, seconds_at(snapshot)
-    if thread.method == CHAT.name:
+    if thread.method == CHAT:
         state = {**state, "messages": await access.messages(thread, snapshot)}
     if thread.state == "running":  # up to this moment, without the pause before a resume
         began = max(filter(None, (snapshot.created_at, thread.updated_at)), key=datetime.fromisoformat)
@@ -241,7 +241,7 @@ async def show_report(
     thread: ThreadDep, access: AccessDep, format: Annotated[Literal["md", "html", "docx"], Query()] = "md"
 ) -> Response:
     """Return a finished report as a file, with numbered sources."""
-    if thread.method != REPORT.name:
+    if thread.method != REPORT:
         raise UsageError(f"Run {thread.id} is no report.")
     answer = await access.runs.answer(thread.id)
     media_type, write = report_file.FORMATS[format]

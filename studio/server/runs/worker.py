@@ -24,9 +24,10 @@ from sqlalchemy.engine import Engine
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Step
+from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.persistence.tables import LONGEST_NAME
 from sleuth.graphs.persistence.thread_locks import check_token
-from sleuth.graphs.registry import CHAT, runnable
+from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.execution import now
 from sleuth.graphs.runs.history import replay_steps
 from sleuth.graphs.runs.request import RunRequest
@@ -92,7 +93,7 @@ class QueuedMessage(BaseModel):
     def request(self, chat: str) -> RunRequest:
         """Return the request that stores it in its chat."""
         about: dict[str, Any] = {"message_id": self.id, "values": self.values, "budget": self.budget}
-        return RunRequest(question=self.text, method=CHAT.name, thread=chat, **about)
+        return RunRequest(question=self.text, method=CHAT, thread=chat, **about)
 
 
 class RunQueue:
@@ -445,7 +446,7 @@ class RunWorker:
         method, model = thread.method, thread.options.model
         with self._telemetry.run(job.thread, method, job.owner) as record:
             try:
-                needs_model = runnable(method).needs_model and method != CHAT.name  # a chat first stores the message
+                needs_model = runnable(method).needs_model and method != CHAT  # a chat first stores the message
                 await self._publish(job, record, needs_model=needs_model, model=model)
             except SleuthError as error:
                 record.error = type(error).__name__

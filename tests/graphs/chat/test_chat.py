@@ -1,7 +1,7 @@
 """chat: intents, clarification, approval of plans, and resumed turns."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from chat_model import BACK, ChatModel
@@ -14,10 +14,9 @@ from sleuth.agents.model import DEMO_MODEL, Reply, Request
 from sleuth.graphs.chat import graph as chat
 from sleuth.graphs.chat.small_talk import REPLIES, small_talk_reply
 from sleuth.graphs.core.context import Budget, Context
-from sleuth.graphs.core.method import MethodName
+from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.evidence.answer_text import with_footnotes
-from sleuth.graphs.methods.auto import graph as auto
-from sleuth.graphs.registry import CHAT, METHODS, configure
+from sleuth.graphs.registry import METHODS, configure, runnable
 from sleuth.graphs.runs.execution import CheckpointerSubruns, compile_method
 from sleuth.tools.errors import ModelUnavailable, UsageError
 from sleuth.tools.storage.archive import MemoryArchive
@@ -233,7 +232,7 @@ async def test_chat_with_demo_model_looks_subjects_up(chain: Chain, text: str) -
     ("text", "says"),
     [
         ("/help", "/sources  show the sources"),
-        ("/method", "Questions are answered by par-rag. Methods: auto, "),
+        ("/method", "Questions are answered by par-rag. Methods: plain-rag, "),
         ("/method par-rag", "The next questions are answered by par-rag."),
         ("/sources", "No sources yet."),
         ("/hlep", "There is no command /hlep."),
@@ -384,7 +383,8 @@ async def test_approve_rejected_plan_ends_turn(chain: Chain) -> None:
 
 
 def test_chat_runs_every_method() -> None:
-    assert {"auto", *auto.METHODS} == set(get_args(MethodName)) <= METHODS.keys()
+    schema = runnable(CHAT).settings.model_json_schema()
+    assert schema["properties"]["method"]["enum"] == list(METHODS)
 
 
 @pytest.mark.parametrize(
@@ -398,7 +398,7 @@ def test_chat_runs_every_method() -> None:
 )
 def test_chat_refuses_invalid_settings(values: Json, says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        configure(CHAT, values, "default")
+        configure(runnable(CHAT), values, "default")
 
 
 @pytest.mark.parametrize("most", range(1 + PAR_CALLS))

@@ -389,7 +389,7 @@ async def test_auto_budget_covers_all_subruns(runs_with: RunsFor, chain: Chain, 
     ("values", "says"),
     [
         ({"order": "plain-rag,parrag"}, "'parrag' is none of plain-rag, par-rag"),
-        ({"order": "auto"}, "'auto' is none of"),
+        ({"order": "auto"}, "`auto` cannot run itself"),
         ({"order": "ras,ras"}, "may be named once"),
         ({"hop_settings": '{"par-rag": {"corse_k": 5}}'}, "no setting of par-rag 'corse_k'. Did you mean coarse_k"),
         ({"hop_settings": '{"parrag": {}}'}, "no method 'parrag'. Did you mean par-rag"),

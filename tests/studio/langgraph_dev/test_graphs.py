@@ -10,7 +10,7 @@ from sleuth.graphs.registry import METHODS, OTHERS
 from sleuth.studio.langgraph_dev import graphs as dev
 from sleuth.tools.settings import TRACING_VARIABLES, tracing_variables
 
-ALL = METHODS | OTHERS
+ALL = {**METHODS, **OTHERS}
 CONFIG = ROOT / "langgraph.json"
 GRAPHS = json.loads(CONFIG.read_text())["graphs"]
 SERVED: dict[str, dev.DevGraph] = {
