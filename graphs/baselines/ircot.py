@@ -100,12 +100,12 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     return finish(call.model, state, read["answer"], read["citations"])
 
 
-# Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.
+# Routers
 
 
 def after_reason(state: State) -> Literal["retrieve", "answer"]:
     """Route to the search with the latest sentence, until the last."""
-    return "answer" if state.concluded or state.halted else "retrieve"
+    return "answer" if state.concluded else "retrieve"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:

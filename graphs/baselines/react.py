@@ -114,12 +114,12 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     return finish(call.model, state, read["answer"], read["citations"])
 
 
-# Router. A run whose budget has no room for a node's calls is halted there, and ends without an answer.
+# Router
 
 
 def after_act(state: State) -> Literal["retrieve", "answer"]:
     """Route to the tool, or to the end."""
-    return "retrieve" if state.query and not state.halted else "answer"
+    return "retrieve" if state.query else "answer"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:

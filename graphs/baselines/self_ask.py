@@ -18,7 +18,7 @@ from sleuth.agents.roles.planning import FOLLOW_UP, FollowUp
 from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, known_notes, new_graph, node, node_with
-from sleuth.graphs.core.state import Keyed, Question, RunState, Update, plan_unless_halted
+from sleuth.graphs.core.state import Keyed, Question, RunState, Update
 from sleuth.graphs.evidence.outcomes import answer_question, as_steps, finish, make_note, read_answer, stated_answer
 from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
 from sleuth.tools.search import Mode
@@ -95,12 +95,12 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     return {"verdict": await answer_question(call.model, state.question, list(state.notes.values()))}
 
 
-# Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.
+# Routers
 
 
 def after_plan(state: State) -> Literal["retrieve", "answer"]:
     """Route to the follow-up question, or to the end."""
-    return "retrieve" if state.follow_up and not state.halted else "answer"
+    return "retrieve" if state.follow_up else "answer"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
@@ -109,7 +109,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge(START, "plan")
     graph.add_conditional_edges("plan", after_plan)
     graph.add_edge("retrieve", "read")
-    graph.add_conditional_edges("read", plan_unless_halted)
+    graph.add_edge_unless_halted("read", "plan")
     graph.add_edge("answer", END)
     return graph
 

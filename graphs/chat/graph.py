@@ -29,7 +29,7 @@ from sleuth.graphs.core.answer import Subrun, Verdict, total_cost
 from sleuth.graphs.core.approval import AwaitsApproval, ask_approval
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.core.method import CHAT, MODELLESS_METHOD, Method, summarize_update
-from sleuth.graphs.core.node import Call, UntracedGraph, node
+from sleuth.graphs.core.node import Call, new_graph, node
 from sleuth.graphs.core.state import RunState, Update, same_question
 from sleuth.graphs.core.streaming import AnswerStream
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
@@ -253,13 +253,11 @@ def _reply(state: State) -> tuple[AIMessage, Verdict]:
     return message, verdict
 
 
-# Routers. A turn whose budget has no room for a node's calls is halted there, and ends with saying so.
+# Routers
 
 
 def understand(state: State) -> Literal["converse", "clarify", "refine", "plan", "answer"]:
     """Route by the kind of the message."""
-    if state.halted:
-        return "answer"
     match state.kind:
         case "small talk":
             return "converse"
@@ -272,12 +270,12 @@ def understand(state: State) -> Literal["converse", "clarify", "refine", "plan",
 
 def send(state: State) -> Literal["refine", "answer"]:
     """Route to the reply to small talk; without one the message is looked up."""
-    return "answer" if state.halted or state.verdict else "refine"
+    return "answer" if state.verdict else "refine"
 
 
 def wait(state: State) -> Literal["listen", "refine", "answer"]:
     """Route to the reply of the person after a clarifying question."""
-    return "listen" if state.verdict and not state.halted else send(state)
+    return "listen" if state.verdict else "refine"
 
 
 def hear(state: State) -> Literal["refine", "listen"]:
@@ -285,15 +283,8 @@ def hear(state: State) -> Literal["refine", "listen"]:
     return "refine" if isinstance(state.messages[-1], HumanMessage) else "listen"
 
 
-def after_refine(state: State) -> Literal["plan", "answer"]:
-    """Route to the plan for the rewritten question."""
-    return "answer" if state.halted else "plan"
-
-
 def begin(state: State) -> Literal["approve", "act", "answer"]:
     """Route to the person if there is a plan to approve."""
-    if state.halted:
-        return "answer"
     return "approve" if state.plan else "act"
 
 
@@ -306,16 +297,15 @@ def carry_out(state: State) -> Literal["act", "approve", "answer"]:
 
 def graph() -> StateGraph[State, Context, Message, State]:
     """Return the uncompiled state machine."""
-    graph = UntracedGraph(State, context_schema=Context, input_schema=Message)
-    nodes: tuple[Any, ...] = (classify, converse, clarify, listen, refine, plan, approve, act, answer)
-    for each in nodes:
-        graph.add_node(each)
+    graph = new_graph(
+        State, classify, converse, clarify, listen, refine, plan, approve, act, answer, input_schema=Message
+    )
     graph.add_edge(START, "classify")
     graph.add_conditional_edges("classify", understand)
     graph.add_conditional_edges("converse", send)
     graph.add_conditional_edges("clarify", wait)
     graph.add_conditional_edges("listen", hear)
-    graph.add_conditional_edges("refine", after_refine)
+    graph.add_edge_unless_halted("refine", "plan")
     graph.add_conditional_edges("plan", begin)
     graph.add_conditional_edges("approve", carry_out)
     graph.add_edge("act", "answer")

@@ -16,7 +16,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import fields
-from typing import Any, Generic, TypeVar, get_args, get_type_hints
+from typing import Any, Generic, Literal, Self, TypeVar, get_args, get_type_hints
 
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -201,17 +201,49 @@ def known_notes(state: RunState) -> Iterable[Note]:
     return state.notes.values()
 
 
-class UntracedGraph(StateGraph[StateT, Context, Any, StateT]):
-    """State machine that LangSmith's environment variables alone do not trace, also if an application compiles it."""
+class MethodGraph(StateGraph[StateT, Context, Any, StateT]):
+    """State machine of a method.
+
+    A halted run goes to the `ending` node, from each node whose router may choose it. LangSmith's environment variables
+    alone do not trace the graph, also if an application compiles it.
+    """
+
+    def __init__(self, state: type[StateT], *, ending: str, input_schema: type[Any] = Question) -> None:
+        super().__init__(state, context_schema=Context, input_schema=input_schema)
+        self._ending = ending
+
+    def add_conditional_edges(self, source: str, path: Any, path_map: Any = None) -> Self:  # noqa: ANN401 - as the base has it
+        """Add a router, which is not asked where a halted run goes."""
+        hints = get_type_hints(path)
+        if self._ending not in (path_map or get_args(hints["return"])):
+            return super().add_conditional_edges(source, path, path_map)
+
+        def route(state: StateT) -> Any:  # noqa: ANN401 - what the router returns
+            return self._ending if state.halted else path(state)
+
+        route.__name__, route.__annotations__ = path.__name__, hints
+        return super().add_conditional_edges(source, route, path_map)
+
+    def add_edge_unless_halted(self, source: str, target: str) -> None:
+        """Add an edge for runs that are not halted."""
+        choices: Any = Literal[target, self._ending]
+
+        def step_on(state: StateT) -> str:
+            return self._ending if state.halted else target
+
+        step_on.__annotations__ = {"return": choices}
+        super().add_conditional_edges(source, step_on)
 
     def compile(self, *arguments: Any, **options: Any) -> CompiledStateGraph[StateT, Context, Any, StateT]:  # noqa: ANN401 - those of the base
         """Compile as the base does."""
         return super().compile(*arguments, **options).with_config(callbacks=[Untraced()])
 
 
-def new_graph(state: type[StateT], *nodes: Node) -> StateGraph[StateT, Context, Question, StateT]:
-    """Return a method's graph with these nodes, in their order, and no edges."""
-    graph = UntracedGraph(state, context_schema=Context, input_schema=Question)
+def new_graph(
+    state: type[StateT], *nodes: Node, ending: str = "answer", input_schema: type[Any] = Question
+) -> MethodGraph[StateT]:
+    """Return a method's graph with these nodes, in their order, and no edges; a halted run goes to `ending`."""
+    graph = MethodGraph(state, ending=ending, input_schema=input_schema)
     for each in nodes:
         added: Any = each
         graph.add_node(added)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from langgraph.channels import DeltaChannel
 
@@ -110,11 +110,3 @@ class SharesBudget:
 
 Update = dict[str, Any]
 """The fields of the state that a node changes; in a field that is keyed, None removes a key."""
-
-
-# Routers. A node whose calls the budget cannot pay for sets `halted`.
-
-
-def plan_unless_halted(state: RunState) -> Literal["plan", "answer"]:
-    """Route to `plan`, or to `answer` if the budget is used up."""
-    return "answer" if state.halted else "plan"

@@ -127,7 +127,7 @@ async def assess(
     if is_same_answer(answer, other) or support_of(question, other, reading) < max(support["score"], MIN_SUPPORT):
         return support
     also = Finding(text=other, citations=cite_reading(question, reading, every)[-1:])
-    return Support(**{**support, "weak": True, "also": also})
+    return support | {"weak": True, "also": also}
 
 
 def compare_dates(
@@ -179,7 +179,7 @@ async def check_evidence(state: RunState, call: Call[CheckedSettings]) -> Update
     found = await found_passages(values, call.context.archive)
     support = await assess(checker, state.question, verdict["text"], verdict["citations"], found)
     if support["score"] >= least_support(call.settings, call.context):
-        return {"verdict": Verdict(**{**verdict, "support": support})}
+        return {"verdict": verdict | {"support": support}}
     nearest = support["also"]["citations"] if "also" in support else verdict["citations"]
     missing = open_questions(state.question, state.notes.values())
     return {"notes": _rejected(state), "verdict": refuse(support, nearest, missing)}

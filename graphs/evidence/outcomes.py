@@ -78,7 +78,7 @@ def with_sentence_ends(verdict: Verdict, sentences: Sequence[Note], ends: Sequen
         supported = [end for end, cited in zip(ends, places, strict=True) if citation_place(citation) in cited]
         return Citation(**citation, sentence_ends=supported) if supported else citation
 
-    return Verdict(**{**verdict, "citations": list(map(with_ends, verdict["citations"]))})
+    return verdict | {"citations": list(map(with_ends, verdict["citations"]))}
 
 
 def finish(model: ModelCaller, state: Question, text: str, citations: list[Citation]) -> Update:

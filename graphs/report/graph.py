@@ -214,9 +214,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     queries = {key: Query(text=draft["text"], k=k, mode="hybrid") for key, draft in state.drafts.items()}
     found = await search_passages(call, queries)
     return {
-        "drafts": {
-            key: Draft(**{**draft, "passages": found[key], "is_retried": True}) for key, draft in state.drafts.items()
-        }
+        "drafts": {key: draft | {"passages": found[key], "is_retried": True} for key, draft in state.drafts.items()}
     }
 
 
@@ -244,12 +242,12 @@ async def collate(state: State, call: Call[Settings]) -> Update:
     return {"verdict": with_sentence_ends(verdict, sentences, ends)}
 
 
-# Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.
+# Routers
 
 
 def begin(state: State) -> list[Send] | Literal["approve", "collate"]:
     """Route to the person, who approves the outline, or send each section to its research."""
-    if state.halted or state.decision == "reject":
+    if state.decision == "reject":
         return "collate"
     if not state.decision:
         return "approve"
@@ -262,12 +260,12 @@ def begin(state: State) -> list[Send] | Literal["approve", "collate"]:
 
 def settle(state: State) -> Literal["retrieve", "collate"]:
     """Route to another search while sentences are not settled."""
-    return "retrieve" if state.drafts and not state.halted else "collate"
+    return "retrieve" if state.drafts else "collate"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = new_graph(State, outline, approve, research, write, review, retrieve, collate)
+    graph = new_graph(State, outline, approve, research, write, review, retrieve, collate, ending="collate")
     graph.add_edge(START, "outline")
     graph.add_conditional_edges("outline", begin, ["approve", "research", "collate"])
     graph.add_conditional_edges("approve", begin, ["approve", "research", "collate"])

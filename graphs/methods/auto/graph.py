@@ -130,7 +130,7 @@ async def verify(state: State, call: Call[Settings]) -> Update:
     if subrun["status"] == "out_of_budget" or (subrun["status"] != "answered" and not _more(state)):
         return {}
     confidence, doubt = await _judge(subrun, state, call)
-    checked = Subrun(**{**subrun, "confidence": confidence})
+    checked = subrun | {"confidence": confidence}
     if not doubt:
         return {"hops": {number: checked}}
     if not _more(state):
@@ -141,7 +141,7 @@ async def verify(state: State, call: Call[Settings]) -> Update:
     asked = comparison_key(state.question)
     answering = [key for key, note in own.items() if note["finding"] and comparison_key(note["question"]) == asked]
     kept = [key for key in own if key not in answering]
-    checked = Subrun(**{**checked, "doubt": doubt, "notes": kept})
+    checked = checked | {"doubt": doubt, "notes": kept}
     return {"hops": {number: checked}, "notes": dict.fromkeys(answering)}
 
 
@@ -156,28 +156,23 @@ async def answer(state: State, call: Call[Settings]) -> Update:
         f"{subrun['method']} had answered {subrun['text']!r}, not accepted: {subrun['doubt']}." for subrun in doubted
     ]
     if state.ask_all:
-        verdict = Verdict(**{**verdict, "ask_all": state.ask_all})
+        verdict = verdict | {"ask_all": state.ask_all}
     return {"verdict": verdict, "warnings": warnings}
 
 
-# Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.
-
-
-def begin_hop(state: State) -> Literal["act", "answer"]:
-    """Route to the chosen method."""
-    return "answer" if state.halted else "act"
+# Routers
 
 
 def escalate(state: State) -> Literal["plan", "answer"]:
     """Route to the next method if the answer was rejected."""
-    return "plan" if _more(state) and _latest(state)[1]["doubt"] and not state.halted else "answer"
+    return "plan" if _more(state) and _latest(state)[1]["doubt"] else "answer"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
     graph = new_graph(State, plan, act, verify, answer)
     graph.add_edge(START, "plan")
-    graph.add_conditional_edges("plan", begin_hop)
+    graph.add_edge_unless_halted("plan", "act")
     graph.add_edge("act", "verify")
     graph.add_conditional_edges("verify", escalate)
     graph.add_edge("answer", END)
@@ -253,9 +248,9 @@ def _keep_first(subruns: Mapping[str, Subrun], min_citations: int) -> dict[str, 
     if first is None:
         return {number: last}
     if name_key(subruns[first]["text"]) == name_key(last["text"]):
-        return {number: Subrun(**{**last, "doubt": ""})}
+        return {number: last | {"doubt": ""}}
     doubt = f"it is not confirmed either, and {subruns[first]['method']} answered first"
-    return {first: Subrun(**{**subruns[first], "doubt": ""}), number: Subrun(**{**last, "doubt": doubt})}
+    return {first: subruns[first] | {"doubt": ""}, number: last | {"doubt": doubt}}
 
 
 def inherited_notes(notes: Notes, subruns: Iterable[Subrun]) -> dict[str, Note]:
@@ -301,7 +296,7 @@ def best_verdict(subruns: Sequence[Subrun], missing: Sequence[str], *, cut_short
         best = next((subrun for subrun in reversed(subruns) if subrun["status"] == "answered"), last)
         return Verdict(status=status, text=best["text"], citations=best["citations"])
     if status == "unknown":
-        return Verdict(**{**verdict_of(last), "text": _refusal(subruns, missing)})
+        return verdict_of(last) | {"text": _refusal(subruns, missing)}
     return verdict_of(last)
 
 

@@ -282,31 +282,19 @@ async def leave_shortcut(state: State, call: Call[Settings]) -> Update:
     return {"verified": {key: {**tried, "sufficient": False} for key, tried in state.verified.items()}}
 
 
-# Routers. A run whose budget has no room for a node's calls is halted there; `select_paths` or `integrate` ends it.
+# Routers
 
 
 def grow(state: State) -> Literal["expand", "retrieve", "select_paths"]:
     """Route to the next layer until every sink is a last step; then to the retrieval for the steps."""
-    if state.halted:
-        return "select_paths"
     if state.wave:
         return "retrieve"
     return "expand" if not state.nodes or open_sinks(state.nodes) else "select_paths"
 
 
-def after_expand(state: State) -> Literal["merge", "select_paths"]:
-    """Route to the merging."""
-    return "select_paths" if state.halted else "merge"
-
-
-def after_aggregate(state: State) -> Literal["verify", "select_paths"]:
-    """Route to the verification."""
-    return "select_paths" if state.halted else "verify"
-
-
 def after_verify(state: State) -> Literal["select_paths", "leave_shortcut"]:
     """Route to the paths, unless the shortcut's knowledge does not suffice."""
-    lacking = open_sinks(state.nodes) and SOURCE not in _sufficient(state) and not state.halted
+    lacking = open_sinks(state.nodes) and SOURCE not in _sufficient(state)
     return "leave_shortcut" if lacking else "select_paths"
 
 
@@ -323,15 +311,14 @@ def after_reason(state: State) -> Literal["integrate", "leave_shortcut"]:
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = new_graph(
-        State, try_shortcut, expand, merge, retrieve, aggregate, verify, select_paths, reason, integrate, leave_shortcut
-    )
+    nodes = try_shortcut, expand, merge, retrieve, aggregate, verify, select_paths, reason, integrate, leave_shortcut
+    graph = new_graph(State, *nodes, ending="select_paths")
     graph.add_edge(START, "try_shortcut")
     graph.add_conditional_edges("try_shortcut", grow)
-    graph.add_conditional_edges("expand", after_expand)
+    graph.add_edge_unless_halted("expand", "merge")
     graph.add_conditional_edges("merge", grow)
     graph.add_edge("retrieve", "aggregate")
-    graph.add_conditional_edges("aggregate", after_aggregate)
+    graph.add_edge_unless_halted("aggregate", "verify")
     graph.add_conditional_edges("verify", after_verify)
     graph.add_conditional_edges("select_paths", after_select_paths)
     graph.add_conditional_edges("reason", after_reason)

@@ -104,13 +104,13 @@ def add_layer(nodes: Nodes, proposals: Sequence[Proposal]) -> dict[str, Node]:
         key = str(at)
         new[key] = Node(content=proposal["content"], start=False, end=proposal["end"], next=[], prev=proposal["prev"])
         for before in proposal["prev"]:
-            new[before] = Node(**{**new[before], "next": [*new[before]["next"], key]})
+            new[before] = new[before] | {"next": [*new[before]["next"], key]}
     return new
 
 
 def mark_final(nodes: Nodes, keys: Container[str]) -> dict[str, Node]:
     """Return the graph with these nodes as last steps."""
-    return {key: Node(**{**node, "end": node["end"] or key in keys}) for key, node in nodes.items()}
+    return {key: node | {"end": node["end"] or key in keys} for key, node in nodes.items()}
 
 
 def changed_nodes(before: Nodes, nodes: Nodes) -> dict[str, Node]:

@@ -168,7 +168,7 @@ async def review(state: State, call: Call[Settings]) -> Update:
     for key, (verdict, draft) in reviews.items():
         unsure, asked = verdict.status == "UNCONFIDENT", state.requeries.get(key, 0)
         if unsure and asked < call.settings.max_requeries:
-            update["plan"][key] = Step(**{**state.plan[key], "question": verdict.question})
+            update["plan"][key] = state.plan[key] | {"question": verdict.question}
             update["requeries"][key] = asked + 1
             update["wave"].append(key)
         else:
@@ -185,7 +185,7 @@ async def refine(state: State, call: Call[Settings]) -> Update:
     built = [key for key in wave if state.plan[key]["needs"]]
     call.require(len(built))
     questions = await gather_by_key({key: refine_step(state, key, call.model) for key in built})
-    refined = {key: Step(**{**state.plan[key], "question": question}) for key, question in questions.items()}
+    refined = {key: state.plan[key] | {"question": question} for key, question in questions.items()}
     handed_over = {key: found for key, found in state.notes.items() if key not in state.plan}
     notes = steps.answer_from_notes(refined, handed_over)  # the question has its names now
     wave = [key for key in wave if key not in notes]
@@ -205,21 +205,21 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     return {"verdict": await answer_question(call.model, state.question, notes, cited=cited)}
 
 
-# Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.
+# Routers
 
 
 def onward(state: State) -> Literal["retrieve_coarse", "refine", "answer"]:
     """Route to the steps in progress, else to the next ones, else to the answer."""
-    if state.halted or not (state.wave or steps.is_unfinished(state.plan, state.notes)):
+    if not (state.wave or steps.is_unfinished(state.plan, state.notes)):
         return "answer"
     return "retrieve_coarse" if _open(state) else "refine"
 
 
 def after_draft(state: State) -> Literal["retrieve_fine", "refine", "answer"]:
     """Route to the review of drafts that need one."""
-    if _open(state) and not state.halted:
+    if _open(state):
         return "retrieve_fine"
-    return "refine" if steps.is_unfinished(state.plan, state.notes) and not state.halted else "answer"
+    return "refine" if steps.is_unfinished(state.plan, state.notes) else "answer"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
@@ -332,7 +332,7 @@ def _reopen_rejected_step(
         key = past[earlier - 1] if earlier and earlier <= len(past) else None
         if key in state.plan and state.returns < max_returns:
             remark = f"asked again: the review of step {by} doubted {state.notes[key]['finding']!r}"
-            reopened = Step(**{**state.plan[key], "question": review.question, "remark": remark})
+            reopened = state.plan[key] | {"question": review.question, "remark": remark}
             return {
                 "plan": {key: reopened},
                 "notes": update["notes"] | dict.fromkeys(steps.dependents(state.plan, key) | {by}),

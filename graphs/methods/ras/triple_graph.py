@@ -132,7 +132,7 @@ def merge_triples(
             new = Fact(subject=ends[0], predicate=predicate, object=ends[1], passages=[], round=round)
             fact = changed.get(at) or facts.get(at) or new
             if passage.id not in fact["passages"]:
-                changed[at] = Fact(**{**fact, "passages": [*fact["passages"], passage.id]})
+                changed[at] = fact | {"passages": [*fact["passages"], passage.id]}
     return {key: name for key, name in names.items() if key not in entities}, changed
 
 

@@ -85,7 +85,7 @@ def inherited_notes(notes: Notes) -> dict[str, Note]:
 
 def with_sources(inference: Note, passages: Iterable[Passage]) -> Note:
     """Return an inference with its passages, including those without a verified quote."""
-    return Note(**{**inference, "passages": list(dict.fromkeys(passage.id for passage in passages))})
+    return inference | {"passages": list(dict.fromkeys(passage.id for passage in passages))}
 
 
 def rank_passages(pieces: Mapping[str, EvidencePassage]) -> list[str]:

@@ -28,7 +28,7 @@ from sleuth.graphs.core.answer import Note, Threshold, make_verdict
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with
-from sleuth.graphs.core.state import Keyed, Question, RunState, Update, plan_unless_halted
+from sleuth.graphs.core.state import Keyed, Question, RunState, Update
 from sleuth.graphs.core.thresholds import choose_threshold
 from sleuth.graphs.evidence.citations import find_support, verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer, verdict_for
@@ -199,7 +199,7 @@ async def verify(state: State, call: Call[Settings]) -> Update:
             asks.append(evidence.judge(call.model, judging.DECLARATIVE, stated))
         consistency, *declarative = await asyncio.gather(*asks)
         is_declarative = all(each > evidence.UNDECIDED for each in declarative)
-        attempt = AnswerAttempt(**{**attempt, "declarative": is_declarative, "consistency": consistency})
+        attempt = attempt | {"declarative": is_declarative, "consistency": consistency}
     verified = {str(state.round): attempt}
     final: Update = {}
     if attempt["declarative"] and attempt["consistency"] is not None and attempt["consistency"] > limit["value"]:
@@ -242,7 +242,7 @@ async def discover(state: State, call: Call[Settings]) -> Update:
     return {
         "entities": entities,
         "notes": dict.fromkeys(gone) | {key: new[key] for key in kept if key in new},
-        "tests": {key: InferenceScores(**{**test, "evidence": scores.get(key)}) for key, test in tests.items()},
+        "tests": {key: test | {"evidence": scores.get(key)} for key, test in tests.items()},
         "departures": evidence.drop_lowest_ranked(state.round, gone, scores, query, settings.max_inferences),
     }
 
@@ -259,7 +259,7 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     return {"query": planned.query}
 
 
-# Routers. A run whose budget has no room for a node's calls is halted there, and `answer` ends it with what it has.
+# Routers
 
 
 def after_answer(state: State) -> Literal["verify", "__end__"]:
@@ -269,14 +269,7 @@ def after_answer(state: State) -> Literal["verify", "__end__"]:
 
 def after_verify(state: State) -> Literal["discover", "answer", "__end__"]:
     """Route to a further round, unless the answer was final."""
-    if state.verdict:
-        return "__end__"
-    return "answer" if state.halted else "discover"
-
-
-def after_plan(state: State) -> Literal["retrieve", "answer"]:
-    """Route to the search."""
-    return "answer" if state.halted else "retrieve"
+    return "__end__" if state.verdict else "discover"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
@@ -287,8 +280,8 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge("collate", "answer")
     graph.add_conditional_edges("answer", after_answer)
     graph.add_conditional_edges("verify", after_verify)
-    graph.add_conditional_edges("discover", plan_unless_halted)
-    graph.add_conditional_edges("plan", after_plan)
+    graph.add_edge_unless_halted("discover", "plan")
+    graph.add_edge_unless_halted("plan", "retrieve")
     return graph
 
 

@@ -102,12 +102,12 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     return finish(call.model, state, state.said, citations)
 
 
-# Router. A run whose budget has no room for a node's calls is halted there, and ends without an answer.
+# Router
 
 
 def after_reason(state: State) -> Literal["retrieve", "reason", "answer"]:
     """Route to the search, to the end, or back to the model, whose last text is then corrected."""
-    if state.halted or state.said is not None:
+    if state.said is not None:
         return "answer"
     return "retrieve" if state.query else "reason"
 
