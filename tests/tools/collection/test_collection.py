@@ -76,11 +76,13 @@ async def test_a_copy_takes_no_place_in_a_search(ferries: Collection, mode: Mode
 async def test_ingest_names_a_copy(settings: Settings, tmp_path: Path) -> None:
     for name in ("a.md", "b.md", "other.md"):
         (tmp_path / name).write_text("The same words." if name != "other.md" else "Other words.")
+    (tmp_path / "rows.jsonl").write_text("".join(f'{{"id": "{id}", "text": "These words twice."}}\n' for id in "ab"))
     async with await Collection.open(settings, embedder=NoEmbedder()) as library:
         for name, note in (
             ("a.md", []),
             ("other.md", []),
             ("b.md", [f"b.md: has the same text as {tmp_path / 'a.md'}."]),
+            ("rows.jsonl", ["rows.jsonl: contains a text twice."]),
         ):
             async with Ingestion(library) as ingestion:
                 report = await ingestion.run([tmp_path / name])
