@@ -42,7 +42,7 @@ class CheckpointView:
     next: list[str]
     at: str
     changed: dict[str, Any]
-    source: str = "loop"
+    source: str
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that `runs history` prints."""

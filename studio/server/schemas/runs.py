@@ -20,6 +20,12 @@ class Form(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class View(BaseModel):
+    """A response body; it has all its fields."""
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+
+
 class BudgetForm(Form):
     """The budget of a run; an omitted field means no limit."""
 
@@ -95,21 +101,21 @@ class ForkForm(Form):
     name: str | None = Field(default=None, max_length=100, description="give the branch a thread of its own")
 
 
-class Begun(BaseModel):
+class Begun(View):
     """A run that was started in the background, or stopped."""
 
     thread: str
     state: ThreadState = "running"
 
 
-class Forked(BaseModel):
+class Forked(View):
     """A branch of a run; `resume` runs it."""
 
     thread: str
     checkpoint: str
 
 
-class ThreadRow(BaseModel):
+class ThreadRow(View):
     """A run in the list."""
 
     id: str
@@ -138,7 +144,7 @@ class ThreadRow(BaseModel):
     seconds: float | None = Field(default=None, description="wall-clock seconds of work")
 
 
-class RunView(BaseModel):
+class RunView(View):
     """A run: its row, its answer if it has one, the state of its last checkpoint, its cost."""
 
     thread: ThreadRow
@@ -148,7 +154,7 @@ class RunView(BaseModel):
     seconds: float = Field(description="wall-clock seconds of work")
 
 
-class Span(BaseModel):
+class Span(View):
     """A passage in its document's text, in characters."""
 
     id: str
@@ -156,7 +162,7 @@ class Span(BaseModel):
     end: int
 
 
-class DocumentView(BaseModel):
+class DocumentView(View):
     """A document with its text; `has_original` is true if a copy of its file is kept."""
 
     id: str
@@ -174,7 +180,7 @@ class DocumentView(BaseModel):
     has_original: bool
 
 
-class PassageView(BaseModel):
+class PassageView(View):
     """A passage: the document's text from `start` to `end`."""
 
     id: str
@@ -186,7 +192,7 @@ class PassageView(BaseModel):
     location: str = ""
 
 
-class HitView(BaseModel):
+class HitView(View):
     """A search result."""
 
     passage: str
@@ -198,13 +204,13 @@ class HitView(BaseModel):
     location: str = ""
 
 
-class Taken(BaseModel):
+class Taken(View):
     """An accepted upload."""
 
     ingest: str
 
 
-class MethodView(BaseModel):
+class MethodView(View):
     """A method; `average` is the cost of the owner's finished runs, if there are any."""
 
     name: str

@@ -221,7 +221,7 @@ def test_runs_list_shows_subruns_below_their_run() -> None:
 
 def moment(**more: Any) -> CheckpointView:
     about = {"checkpoint": "1f1e9278-6d00", "parent": "", "step": 3, "node": ["draft"], "next": ["refine"], "at": ""}
-    return CheckpointView(**{**about, "changed": {}, **more})
+    return CheckpointView(**{**about, "changed": {}, "source": "loop", **more})
 
 
 @pytest.mark.parametrize(
