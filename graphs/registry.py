@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from sleuth.graphs.baselines import closed_book, ircot, iter_retgen, plain_rag, self_ask
 from sleuth.graphs.baselines import react as agent
 from sleuth.graphs.chat import graph as chat
-from sleuth.graphs.core.context import CheckedSettings, MethodSettings
+from sleuth.graphs.core.context import CitedSettings, MethodSettings
 from sleuth.graphs.core.method import Method, describe_errors
 from sleuth.graphs.evidence.check import add_evidence_check, choices
 from sleuth.graphs.methods.auto import graph as auto
@@ -29,7 +29,7 @@ from sleuth.tools.settings import Profile
 
 def _checked(method: Method) -> Method:
     """Return a method with the node that checks its answers; the sub-runs of `auto` check theirs."""
-    if method is auto.METHOD or not issubclass(method.settings, CheckedSettings):
+    if method is auto.METHOD or not issubclass(method.settings, CitedSettings):
         return method
     return replace(method, graph=lambda: add_evidence_check(method.graph()))
 

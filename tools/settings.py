@@ -244,6 +244,11 @@ class Settings(BaseSettings):
     trace_texts: bool = Field(
         default=False, description="with `tracing=otel`, spans also contain questions, passages, prompts and replies"
     )
+    require_citations: bool | None = Field(
+        default=None,
+        description="an answer without a verified citation is asked once more for one, and is then weakly supported "
+        "or refused; default: only in `sleuth serve` and MCP",
+    )
     profile: Profile = Field(
         default="default", description="`paper` switches off everything that goes beyond the papers"
     )

@@ -422,6 +422,7 @@ async def open_services(
             graph=graph,
             tracing=settings.tracing,
             trace_texts=settings.trace_texts,
+            require_citations=bool(settings.require_citations),
             checker=checker,
             predictor=await asyncio.to_thread(find_svm, settings.home, collection.embedder),
             thresholds=await asyncio.to_thread(fitted_thresholds, [settings.home, *PACKAGED.values()], model.name_of),
