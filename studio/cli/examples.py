@@ -76,6 +76,11 @@ EXAMPLES = {
     "mcp": ["sleuth mcp"],
     "backup": ["sleuth backup backups/2026-05-01.zip"],
     "restore": ["sleuth restore backups/2026-05-01.zip --check", "sleuth restore backups/2026-05-01.zip"],
-    "doctor": ["sleuth doctor", "sleuth doctor --model", "sleuth doctor --json > report.json"],
+    "doctor": [
+        "sleuth doctor",
+        "sleuth doctor --model",
+        "sleuth doctor --duplicates",
+        "sleuth doctor --json > report.json",
+    ],
 }
 """Command lines by command."""
