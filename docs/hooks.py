@@ -139,6 +139,7 @@ EXAMPLES = {
     "api_keys_file": '"/etc/sleuth/keys"',
     "operator": '"anna"',
     "keep_originals": "true",
+    "require_citations": "true",
     "ingest_workers": "4",
     "ray": '"head.example:6379"',
     "requests_a_minute": "60",

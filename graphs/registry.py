@@ -15,7 +15,7 @@ from typing import Any
 from langgraph.graph import START, StateGraph
 from pydantic import ValidationError
 
-from sleuth.graphs.core.context import CheckedSettings, MethodSettings
+from sleuth.graphs.core.context import CitedSettings, MethodSettings
 from sleuth.graphs.core.method import CHAT, REPORT, SURVEY, Method, describe_errors
 from sleuth.graphs.evidence.check import add_evidence_check, choices
 from sleuth.tools.errors import UnknownName, UsageError
@@ -48,7 +48,7 @@ class Registry(Mapping[str, Method]):
         if name not in self._loaded:
             place = self._modules.get(name) or self._places[name]
             found = _load(EntryPoint(name, place, self._group))
-            is_checked = name != "auto" and issubclass(found.settings, CheckedSettings)
+            is_checked = name != "auto" and issubclass(found.settings, CitedSettings)
             checked = replace(found, graph=lambda: add_evidence_check(found.graph()))
             self._loaded[name] = checked if is_checked else found
         return self._loaded[name]

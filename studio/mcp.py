@@ -152,8 +152,9 @@ class LocalBackend:
         return name or uuid4().hex[:12]
 
     async def _events(self, start: Callable[[Sleuth], Events]) -> Events:
+        required = {"require_citations": self.settings.require_citations is not False}
         async with (
-            open_sleuth(self.settings, command="sleuth mcp") as sleuth,
+            open_sleuth(self.settings.model_copy(update=required), command="sleuth mcp") as sleuth,
             aclosing(start(sleuth)) as events,
         ):
             async for event in events:
@@ -175,6 +176,7 @@ class AnswerResult(BaseModel):
     question: str
     status: Status | Literal["running"]
     text: str
+    is_weak: Annotated[bool, Field(description="the sources support the answer only weakly")] = False
     citations: list[Citation]
     notes: list[Note]
     cost: Cost

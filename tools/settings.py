@@ -60,6 +60,9 @@ Address = Annotated[str, AfterValidator(_open)]
 """An address; it appears in messages, records and reports, so it must not contain a secret."""
 
 
+Secret = Annotated[SecretStr, AfterValidator(lambda key: SecretStr(key.get_secret_value().strip()))]
+"""A key, without the line end with which files of secrets end."""
+
 TRACING_VARIABLES = ("LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING_V2", "LANGSMITH_TRACING", "LANGCHAIN_TRACING")
 """Variables that LangSmith's libraries read."""
 
@@ -154,7 +157,7 @@ class Settings(BaseSettings):
     )
     model: str | None = Field(default=None, description="model or adapter name; default: the only one the server lists")
     models: dict[str, str] = Field(default_factory=dict, description="model name per role, as JSON")
-    model_key: SecretStr | None = Field(default=None, description="bearer token for the model server; never logged")
+    model_key: Secret | None = Field(default=None, description="bearer token for the model server; never logged")
     proxy: Annotated[Address, Field(pattern="^https?://")] | None = Field(
         default=None,
         description="HTTP proxy for the model server, the embeddings endpoint, the reranker, the knowledge graph's "
@@ -215,9 +218,10 @@ class Settings(BaseSettings):
         description="/rerank endpoint (vLLM, Text Embeddings Inference, Jina, Cohere) that sorts what a search finds",
     )
     reranker_model: str | None = Field(default=None, description="model name for the reranker, if it needs one")
-    reranker_key: SecretStr | None = Field(default=None, description="bearer token for the reranker; never logged")
-    api_keys: SecretStr | None = Field(
-        default=None, description="name:secret,… that `sleuth serve` accepts; the name is the owner. Never logged"
+    reranker_key: Secret | None = Field(default=None, description="bearer token for the reranker; never logged")
+    api_keys: Secret | None = Field(
+        default=None,
+        description="name:secret,… that `sleuth serve` accepts, or one a line; the name is the owner. Never logged",
     )
     api_keys_file: Folder | None = Field(
         default=None,
@@ -243,6 +247,11 @@ class Settings(BaseSettings):
     )
     trace_texts: bool = Field(
         default=False, description="with `tracing=otel`, spans also contain questions, passages, prompts and replies"
+    )
+    require_citations: bool | None = Field(
+        default=None,
+        description="an answer without a verified citation is asked once more for one, and is then weakly supported "
+        "or refused; default: only in `sleuth serve` and MCP",
     )
     profile: Profile = Field(
         default="default", description="`paper` switches off everything that goes beyond the papers"

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sleuth.agents.formatting import Evidence, FactNumbers, Quotes, Sources
+from sleuth.agents.formatting import Evidence, FactNumbers, Fenced, Quotes, Sources
 from sleuth.agents.model import Sampling
 from sleuth.agents.role import Input, Output, Role
 from sleuth.agents.roles.inputs import (
@@ -32,6 +32,24 @@ class Reading(Output):
 
 READ = Role("reader/read", ReadInput, Reading, Sampling(max_tokens=512))
 """Answer from passages."""
+
+# The citations of an answer that has none (`require_citations`)
+
+
+class CiteInput(SourcesInput):
+    """A question, an answer to it, and the passages of its run, the likeliest first."""
+
+    answer: Fenced
+
+
+class Cited(Output):
+    """Quotes that show the answer; none where the sources do not contain it."""
+
+    citations: Quotes = Field(default=[])
+
+
+CITE = Role("reader/cite", CiteInput, Cited, Sampling(max_tokens=512))
+"""Cite the passages that show an answer."""
 
 # The preliminary answer of one step (PAR-RAG, section 3.5)
 

@@ -13,14 +13,14 @@ from pydantic import Field
 
 from sleuth.agents.roles.inputs import StepsInput
 from sleuth.agents.roles.reading import ANSWER_FROM_MEMORY, Unaided
-from sleuth.graphs.core.context import Context, InPaper, MethodSettings
+from sleuth.graphs.core.context import CitedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, new_graph, node_with, nothing
 from sleuth.graphs.core.state import Question, RunState, Update
 from sleuth.graphs.evidence.outcomes import as_steps, finish, stated_answer
 
 
-class Settings(MethodSettings):
+class Settings(CitedSettings):
     """Settings of `--set`; those marked "ours" are off under `profile=paper`."""
 
     may_not_know: Annotated[bool, InPaper(False)] = Field(

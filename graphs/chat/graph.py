@@ -21,7 +21,7 @@ from pydantic import Field, model_validator
 from sleuth.agents.llm.tracing import as_usage
 from sleuth.agents.model_calls.caller import is_demo
 from sleuth.agents.roles import conversation, planning
-from sleuth.graphs.chat.messages import Messages, as_conversation, reply_id
+from sleuth.graphs.chat.messages import Messages, answer_message, as_conversation, reply_id
 from sleuth.graphs.chat.question_rewriting import make_standalone
 from sleuth.graphs.chat.references import refers_back, resolve_references
 from sleuth.graphs.chat.small_talk import REPLIES, is_answered_by_rule, reply_by_rule
@@ -248,8 +248,7 @@ def _reply(state: State) -> tuple[AIMessage, Verdict]:
         "cost": cost,
         "warnings": state.warnings,
     }
-    text = with_footnotes(verdict).text
-    message = AIMessage(text, id=reply_id(state.messages), additional_kwargs=about, usage_metadata=as_usage(**cost))
+    message = answer_message(verdict, about, id=reply_id(state.messages), usage=as_usage(**cost))
     return message, verdict
 
 

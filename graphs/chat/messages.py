@@ -5,13 +5,14 @@ from typing import Any, Final, Literal
 from uuid import NAMESPACE_OID, uuid5
 
 from langchain_core.messages import AIMessage, AnyMessage, convert_to_messages
+from langchain_core.messages.ai import UsageMetadata
 from langgraph.channels import DeltaChannel
 from langgraph.graph.message import add_messages
 
 from sleuth.agents.formatting import Turn
 from sleuth.agents.llm.tracing import as_usage
 from sleuth.agents.roles.conversation import ConversationInput
-from sleuth.graphs.core.answer import total_cost
+from sleuth.graphs.core.answer import Verdict, total_cost
 from sleuth.graphs.evidence.answer_text import with_footnotes
 
 _SPEAKERS: Final[dict[str, Literal["user", "assistant"]]] = {"human": "user", "ai": "assistant"}
@@ -86,4 +87,13 @@ def unanswered_message(asked: str | None, problem: str) -> AIMessage:
 def run_message(values: Mapping[str, Any], about: dict[str, Any], *, id: str | None = None) -> AIMessage:
     """Return the verdict in a method's state as a message with footnotes, with the usage of the run's model calls."""
     usage = as_usage(**total_cost(values["calls"]))
-    return AIMessage(with_footnotes(values["verdict"]).text, id=id, additional_kwargs=about, usage_metadata=usage)
+    return answer_message(values["verdict"], about, id=id, usage=usage)
+
+
+def answer_message(
+    verdict: Verdict, about: Mapping[str, Any], *, id: str | None, usage: UsageMetadata | None = None
+) -> AIMessage:
+    """Return a verdict as a message with footnotes; the places of its `marks` are in `additional_kwargs` too."""
+    marked = with_footnotes(verdict)
+    about = {**about, "marks": [list(each) for each in marked.marks]}
+    return AIMessage(marked.text, id=id, additional_kwargs=about, usage_metadata=usage)

@@ -35,6 +35,10 @@ _ASKS_ABOUT: Final = re.compile(r"[Ww]ho (?:is|was) [A-Z]\w*(?: [A-Z]\w*)*\W*")
 _NAME: Final = re.compile(r"[A-Z]\w*(?:[ -](?:(?:of|de|von|van|the) )?[A-Z]\w*){0,4}")
 """A whole answer that is a name."""
 
+_WHO_IS: Final = re.compile(r"who (?:is|was) (.+?)\W*", re.IGNORECASE)
+_SHORT: Final = re.compile(r"(?!(?:an?|the|yes|no)\b)[^\W\d]+(?: [^\W\d]+){0,2}", re.IGNORECASE)
+"""A whole answer that may be a name in lower case."""
+
 Exchange = tuple[str, str]
 """A question that can be understood alone, and the first line of its answer."""
 
@@ -53,7 +57,7 @@ def resolve_references(message: str, turns: Sequence[Turn]) -> str:
             exchanges.append((_resolve(turn.text[:MAX_TURN_CHARS], exchanges), ""))
         elif exchanges:
             line = turn.text.strip().partition("\n")[0][:MAX_TURN_CHARS]
-            exchanges[-1] = exchanges[-1][0], re.sub(r"\s*\[\d+\]", "", line).rstrip(".")
+            exchanges[-1] = exchanges[-1][0], re.sub(r"\s*\[\^*\d+\]", "", line).rstrip(".")
     return _resolve(message, exchanges)
 
 
@@ -81,7 +85,8 @@ def _replace_pronouns(bare: str, exchanges: Sequence[Exchange]) -> str:
     first = _PRONOUN.search(bare)
     kind = first.lastgroup if first else None
     candidates = (name for exchange in reversed(exchanges) for name in _candidates(kind, *exchange))
-    name = next(candidates, "")
+    guesses = (name for exchange in reversed(exchanges) for name in _guesses(*exchange) if kind == "person")
+    name = next(candidates, "") or next(guesses, "")
     if not name:
         return ""
 
@@ -115,6 +120,16 @@ def _candidates(kind: str | None, question: str, answer: str) -> Iterator[str]:
         yield from [*phrases, *reversed(others)] if asks_person else [*answered, *phrases, *reversed(others)]
     else:
         yield from [*answered, *asked]
+
+
+def _guesses(question: str, answer: str) -> Iterator[str]:
+    """Yield what the pronoun of a person may refer to if no turn has a name that fits."""
+    if _NAME.fullmatch(answer):  # "Which engineer built it?"
+        yield answer
+    if about := _WHO_IS.fullmatch(question):  # a name in lower case
+        yield about[1]
+    elif _WHO.search(question) and _SHORT.fullmatch(answer):
+        yield answer
 
 
 def _names(text: str) -> list[str]:

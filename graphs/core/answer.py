@@ -199,6 +199,11 @@ def citation_place(citation: Citation) -> dict[str, object]:
     return {**citation, "why": None}
 
 
+def evidence_in(citations: Iterable[Citation]) -> list[Citation]:
+    """Return the citations that are evidence; a model's own recollection is none."""
+    return [each for each in citations if each.get("kind") != "model"]
+
+
 def is_weak(status: str, support: Support | None) -> bool:
     """Return whether an answer is accepted although its sources support it only weakly."""
     return status == "answered" and support is not None and support.get("weak", False)

@@ -94,7 +94,17 @@ class MethodSettings(BaseModel):
         return model
 
 
-class CheckedSettings(MethodSettings):
+class CitedSettings(MethodSettings):
+    """Settings of a method whose answers need a citation where that is required."""
+
+    require_citations: Annotated[bool | None, InPaper(False)] = Field(
+        default=None,
+        description="ours: an answer without a verified citation is asked once more for one, and is then weakly "
+        "supported or refused; default: SLEUTH_REQUIRE_CITATIONS",
+    )
+
+
+class CheckedSettings(CitedSettings):
     """Settings of a method whose answers can be checked."""
 
     check_evidence: Annotated[bool | None, InPaper(False)] = Field(
@@ -182,7 +192,8 @@ class Services:
     `embedder` compares texts; `thresholds` are those fitted for the models in use, by prompt; `graph` and `predictor`
     are the knowledge graph and the classifier of question attributes of hybrid-rag; `checker` reads the evidence of
     answers, unless a method's settings switch it off; `tracing` applies to the runs that sleuth starts, where the
-    callbacks and the parent run have no tracer, and `trace_texts` adds texts to OpenTelemetry's spans.
+    callbacks and the parent run have no tracer, and `trace_texts` adds texts to OpenTelemetry's spans;
+    `require_citations` is the default of the setting of that name.
     """
 
     model: Model
@@ -195,6 +206,7 @@ class Services:
     checker: EvidenceChecker | None = None
     tracing: Tracing = "off"
     trace_texts: bool = False
+    require_citations: bool = False
 
     def context(self, **own: Any) -> "Context":  # noqa: ANN401 - fields of Context
         """Return the context of a run with these services and the fields given, which may replace some of them."""

@@ -1,5 +1,6 @@
 """An answer as one text for a chat: the finding with numbered marks, followed by the quote of each mark."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,10 +10,26 @@ from sleuth.tools.text.normalization import single_line
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MarkedText:
-    """A text with footnotes; `marks` are its marks, in order: start and end in characters, and the citation's index."""
+    """A text with footnotes; `marks` are its marks, in order: start and end in characters, and the citation's index.
+
+    `form` is that of a mark, with `{}` for its number.
+    """
 
     text: str
     marks: list[tuple[int, int, int]]
+    form: str
+
+
+def form_of_marks(text: str) -> str:
+    """Return the form of the marks in a text, which the text itself does not contain.
+
+    >>> form_of_marks("Varn"), form_of_marks("Varn [3]")
+    ('[{}]', '[^{}]')
+    """
+    carets = ""
+    while re.search(rf"\[{re.escape(carets)}\d", text):
+        carets += "^"
+    return f"[{carets}{{}}]"
 
 
 def with_footnotes(verdict: Verdict) -> MarkedText:
@@ -24,10 +41,10 @@ def with_footnotes(verdict: Verdict) -> MarkedText:
     notes = []
     for number, cited in enumerate(verdict["citations"], start=1):
         where = single_line(cited["title"] or cited.get("reference", "") or cited["document"])
-        notes.append(f"[{number}] {where + ': ' if where else ''}“{single_line(cited['quote'])}”")
+        notes.append(f"{marked.form.format(number)} {where + ': ' if where else ''}“{single_line(cited['quote'])}”")
     is_weakly_supported = is_weak(verdict["status"], verdict.get("support"))
     weak = "The sources support this answer only weakly." if is_weakly_supported else ""
-    return MarkedText(text="\n\n".join(filter(None, [text, "\n".join(notes), weak])), marks=marks)
+    return MarkedText(text="\n\n".join(filter(None, [text, "\n".join(notes), weak])), marks=marks, form=marked.form)
 
 
 def message_of(answer: Answer) -> str:
@@ -38,10 +55,19 @@ def message_of(answer: Answer) -> str:
 def with_marks(text: str, citations: Sequence[Citation]) -> MarkedText:
     """Return the text with the number of each citation after the sentences that it supports, or at the end."""
     places = sorted((end, at) for at, each in enumerate(citations) for end in each.get("sentence_ends", [len(text)]))
-    marked, done = "", 0
+    marked, done, form = "", 0, form_of_marks(text)
     marks: list[tuple[int, int, int]] = []
     for end, at in places:
-        marked += f"{text[done:end]} [{at + 1}]"
-        marks.append((len(marked) - len(f"[{at + 1}]"), len(marked), at))
+        mark = form.format(at + 1)
+        marked += f"{text[done:end]} {mark}"
+        marks.append((len(marked) - len(mark), len(marked), at))
         done = end
-    return MarkedText(text=marked + text[done:], marks=marks)
+    return MarkedText(text=marked + text[done:], marks=marks, form=form)
+
+
+def cited_parts(text: str, citations: Sequence[Citation]) -> list[tuple[int, int, int]]:
+    """Return the parts of a text without marks that citations support: start, end, and the citation's index."""
+    ends = [each.get("sentence_ends", [len(text)]) for each in citations]
+    starts = sorted({0, *(end for each in citations for end in each.get("sentence_ends", []))})
+    parts = [(end, at) for at, own in enumerate(ends) for end in own]
+    return [(max(start for start in starts if start < end), end, at) for end, at in sorted(parts) if end]

@@ -6,6 +6,9 @@ The checker (`sleuth.tools.evidence_checker`) reads the user's question with the
 less than GOOD_SUPPORT is weakly supported, and so is one if the checker gives more to another that it reads in all
 passages. The answer is never replaced: the other one is shown with it (`also`). An answer with less than `min_support`
 is refused. A comparison of two dates is checked by reading the date of each: the checker does not compare them.
+
+If citations are required, the model is asked once more for those of an answer without any. If it gives none either, the
+answer is weakly supported by what the checker reads, or refused.
 """
 
 import asyncio
@@ -19,15 +22,17 @@ from langgraph.graph import END, StateGraph
 from langgraph.runtime import get_runtime
 from typing_extensions import TypedDict
 
-from sleuth.agents.roles.reading import READ
-from sleuth.graphs.core.answer import Citation, Finding, Note, Support, Threshold, Verdict, refusal_text
-from sleuth.graphs.core.context import CheckedSettings, Context
+from sleuth.agents.roles.reading import CITE, READ, Cited, CiteInput
+from sleuth.graphs.core.answer import Citation, Finding, Note, Support, Threshold, Verdict, evidence_in, refusal_text
+from sleuth.graphs.core.context import CheckedSettings, CitedSettings, Context
 from sleuth.graphs.core.node import Call, node
 from sleuth.graphs.core.passages import deserialize_passage
 from sleuth.graphs.core.state import RunState, Update, find_hashes, same_question
 from sleuth.graphs.core.thresholds import choose_threshold
-from sleuth.graphs.evidence.citations import cite_reading
+from sleuth.graphs.evidence.citations import cite_reading, verified_citations
 from sleuth.graphs.evidence.comparison import Comparison, read_comparison
+from sleuth.graphs.evidence.retrieval import as_sources
+from sleuth.graphs.evidence.text_spans import content_words, find_sentence
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 from sleuth.tools.evidence_checker.checker import Reading, is_same_answer
@@ -68,9 +73,17 @@ def is_answer_checked(context: Context, question: str) -> bool:
     return context.checker is not None and may_be_english(question) if wanted is None else wanted
 
 
-def least_support(settings: CheckedSettings, context: Context) -> float:
+def lacks_citation(context: Context, verdict: Verdict) -> bool:
+    """Return whether an answer has no citation where one is required."""
+    wanted = context.settings.require_citations if isinstance(context.settings, CitedSettings) else False
+    is_required = context.require_citations if wanted is None else wanted
+    return is_required and not evidence_in(verdict["citations"])
+
+
+def least_support(settings: CitedSettings, context: Context) -> float:
     """Return the least support of an answer: the given one, else the one fitted for the model, else 0."""
-    return choose_threshold(settings.min_support, context.thresholds.get(READ.prompt), _UNFITTED)["value"]
+    given = settings.min_support if isinstance(settings, CheckedSettings) else None
+    return choose_threshold(given, context.thresholds.get(READ.prompt), _UNFITTED)["value"]
 
 
 def require_checker(checker: EvidenceChecker | None) -> EvidenceChecker:
@@ -171,18 +184,46 @@ def make_support(score: float, reading: Reading) -> Support:
 
 
 @node
-async def check_evidence(state: RunState, call: Call[CheckedSettings]) -> Update:
-    """Add the support of the answer, or refuse it if that is too little."""
-    checker, verdict = require_checker(call.context.checker), state.verdict
+async def check_evidence(state: RunState, call: Call[CitedSettings]) -> Update:
+    """Ask for a citation that is required, and add the support of the answer, or refuse it if that is too little."""
+    verdict, context = state.verdict, call.context
     assert verdict is not None
     values = {field.name: getattr(state, field.name) for field in fields(state)}
-    found = await found_passages(values, call.context.archive)
-    support = await assess(checker, state.question, verdict["text"], verdict["citations"], found)
-    if support["score"] >= least_support(call.settings, call.context):
-        return {"verdict": verdict | {"support": support}}
-    nearest = support["also"]["citations"] if "also" in support else verdict["citations"]
+    found = await found_passages(values, context.archive)
+    least = least_support(call.settings, context)
+    if lacks_citation(context, verdict):
+        verdict = await _cite(verdict, state.question, found, call)
+    is_uncited = lacks_citation(context, verdict)
+    support = None
+    if is_answer_checked(context, state.question):
+        checker = require_checker(context.checker)
+        support = await assess(checker, state.question, verdict["text"], verdict["citations"], found)
+        if is_uncited:
+            least, support["weak"] = max(least, MIN_SUPPORT), True
+        if support["score"] >= least:
+            return {"verdict": verdict | {"support": support}}
+    elif not is_uncited:
+        return {"verdict": verdict}
+    nearest = support["also"]["citations"] if support and "also" in support else verdict["citations"]
     missing = open_questions(state.question, state.notes.values())
     return {"notes": _rejected(state), "verdict": refuse(support, nearest, missing)}
+
+
+async def _cite(verdict: Verdict, question: str, found: Sequence[Passage], call: Call[CitedSettings]) -> Verdict:
+    """Return a verdict with the citations that the model gives for its text, if there are passages to cite."""
+    if not found:
+        return verdict
+    if not call.affords():
+        call.model.warn("The budget has no room to ask for a citation.")
+        return verdict
+    text = verdict["text"]
+    words = content_words(f"{question} {text}")
+    shared = {each.id: len(words & content_words(f"{each.title} {each.text}")) for each in found}
+    shown = sorted(found, key=lambda each: (not find_sentence(text, each.text), -shared[each.id]))
+    given = CiteInput(question=question, answer=text, sources=as_sources(shown))
+    reply = await call.model.ask_or(CITE, given, Cited(), "The answer has no citation.")
+    citations = verified_citations(call.model, text, reply.citations, shown, question=question)
+    return Verdict(**{**verdict, "citations": [*verdict["citations"], *citations]})
 
 
 def _rejected(state: RunState) -> dict[str, Note | None]:
@@ -198,13 +239,15 @@ def open_questions(asked: str, notes: Iterable[Note]) -> list[str]:
     return [each for each in without if not any(same_question(each, other) for other in answered)]
 
 
-def refuse(support: Support, citations: Sequence[Citation], missing: Sequence[str] = ()) -> Verdict:
+def refuse(support: Support | None, citations: Sequence[Citation], missing: Sequence[str] = ()) -> Verdict:
     """Return the verdict of an answer that has too little support, with its last quote and the open questions."""
     quotes = [(single_line(each["quote"]), each["title"]) for each in citations[-1:]]
     shown = [f" The nearest sentence: “{text}” ({title})." for text, title in quotes if _is_sentence(text)]
     text = refusal_text("unknown", missing, remark="".join(shown))
-    support = Support(score=support["score"], answerable=support["answerable"])
-    return Verdict(status="unknown", text=text, citations=[], support=support)
+    verdict = Verdict(status="unknown", text=text, citations=[])
+    if support:
+        verdict["support"] = Support(score=support["score"], answerable=support["answerable"])
+    return verdict
 
 
 def _is_sentence(text: str) -> bool:
@@ -262,13 +305,15 @@ def cited_passages(citations: Iterable[Citation], found: Iterable[Passage]) -> l
 
 
 def check_or_end(state: RunState) -> Literal["check_evidence", "__end__"]:
-    """Route to the check of an answer, if the run checks it.
+    """Route to the check of an answer, if the run checks it or it lacks a citation.
 
     A fork that sets the verdict itself has no runtime: its answer is not checked.
     """
-    runtime = get_runtime(Context)
-    is_checked = runtime and is_answer_checked(runtime.context, state.question)
-    return "check_evidence" if is_checked and state.verdict and state.verdict["status"] == "answered" else "__end__"
+    runtime, verdict = get_runtime(Context), state.verdict
+    if not (runtime and verdict and verdict["status"] == "answered"):
+        return "__end__"
+    is_checked = is_answer_checked(runtime.context, state.question) or lacks_citation(runtime.context, verdict)
+    return "check_evidence" if is_checked else "__end__"
 
 
 def choices(graph: StateGraph[Any, Context, Any, Any], name: str) -> list[str]:

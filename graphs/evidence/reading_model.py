@@ -14,7 +14,7 @@ from sleuth.agents.formatting import MAX_QUOTE, Quote
 from sleuth.agents.model import DEMO_MODEL, EVIDENCE_CHECKER, Message, NamedModel, Reply, Request, Usage
 from sleuth.agents.role import Output
 from sleuth.agents.roles.judging import REVIEW, REVIEW_STEP, StepReview
-from sleuth.agents.roles.reading import ANSWER_WITH_SOURCES, DRAFT, DRAFT_SENTENCE, READ, Draft, Final
+from sleuth.agents.roles.reading import ANSWER_WITH_SOURCES, CITE, DRAFT, DRAFT_SENTENCE, READ, Cited, Draft, Final
 from sleuth.agents.roles.reading import Reading as ReadReply
 from sleuth.graphs.evidence.check import GOOD_SUPPORT, MIN_SUPPORT, as_evidence, support_of
 from sleuth.graphs.evidence.citations import cite_reading
@@ -122,6 +122,11 @@ def _read(given: Given, reading: Reading, quotes: list[Quote]) -> Output:
     return ReadReply(answerable=True, answer=reading.answer, citations=quotes)
 
 
+def _cite(given: Given, reading: Reading, quotes: list[Quote]) -> Output:
+    is_read = support_of(given["question"], given["answer"], reading) >= MIN_SUPPORT
+    return Cited(citations=quotes if is_read else [])
+
+
 def _draft(given: Given, reading: Reading, quotes: list[Quote]) -> Output:
     return Draft(answer=reading.answer, citations=quotes)
 
@@ -147,6 +152,7 @@ def _answer(given: Given, reading: Reading, quotes: list[Quote]) -> Output:
 
 _REPLIES: Mapping[str, MakeReply] = {
     READ.prompt: _read,
+    CITE.prompt: _cite,
     DRAFT.prompt: _draft,
     DRAFT_SENTENCE.prompt: _draft_sentence,
     REVIEW.prompt: _review,

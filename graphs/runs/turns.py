@@ -5,14 +5,19 @@ import uuid
 from itertools import pairwise
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, convert_to_messages
+from langchain_core.messages import AnyMessage, HumanMessage, convert_to_messages
 from langgraph.types import Command, StateSnapshot
 
-from sleuth.graphs.chat.messages import UNANSWERED, append_messages, message_to_json, unanswered_message
-from sleuth.graphs.core.answer import Answer
+from sleuth.graphs.chat.messages import (
+    UNANSWERED,
+    answer_message,
+    append_messages,
+    message_to_json,
+    unanswered_message,
+)
+from sleuth.graphs.core.answer import Answer, Verdict
 from sleuth.graphs.core.approval import parse_typed_decision
 from sleuth.graphs.core.method import CHAT
-from sleuth.graphs.evidence.answer_text import message_of
 from sleuth.graphs.persistence.threads import Thread, ThreadState, Turn
 from sleuth.graphs.runs.execution import checkpoint_id_of
 from sleuth.tools.errors import RunError
@@ -109,7 +114,8 @@ def first_turn(message: str, after: Answer | None, *, message_id: str) -> Turn:
 
 def _messages_of(answer: Answer) -> list[dict[str, Any]]:
     about = {name: getattr(answer, name) for name in ("status", "citations", "question", "method", "thread")}
-    said = AIMessage(message_of(answer), id=uuid.uuid4().hex, additional_kwargs=about)
+    verdict = Verdict(status=answer.status, text=answer.text, citations=answer.citations)
+    said = answer_message(verdict, about, id=uuid.uuid4().hex)
     return [message_to_json(each) for each in (HumanMessage(answer.question, id=uuid.uuid4().hex), said)]
 
 

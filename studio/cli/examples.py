@@ -12,6 +12,10 @@ EXAMPLES = {
     "sync": ["sleuth sync reports/", "sleuth sync reports/ --yes --watch"],
     "docs list": ["sleuth docs list", "sleuth docs list --where 'tag=contract date>=2025'"],
     "docs show": ["sleuth docs show papers/light.pdf", "sleuth docs show papers/li"],
+    "docs tag": ["sleuth docs tag before-cleanup"],
+    "docs tags": ["sleuth docs tags --json"],
+    "docs untag": ["sleuth docs untag before-cleanup"],
+    "docs restore": ["sleuth docs restore before-cleanup"],
     "docs delete": ["sleuth docs delete papers/light.pdf papers/lamp.pdf"],
     "search": [
         'sleuth search "who built the light"',
@@ -72,6 +76,11 @@ EXAMPLES = {
     "mcp": ["sleuth mcp"],
     "backup": ["sleuth backup backups/2026-05-01.zip"],
     "restore": ["sleuth restore backups/2026-05-01.zip --check", "sleuth restore backups/2026-05-01.zip"],
-    "doctor": ["sleuth doctor", "sleuth doctor --model", "sleuth doctor --json > report.json"],
+    "doctor": [
+        "sleuth doctor",
+        "sleuth doctor --model",
+        "sleuth doctor --duplicates",
+        "sleuth doctor --json > report.json",
+    ],
 }
 """Command lines by command."""

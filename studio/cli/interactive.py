@@ -20,6 +20,7 @@ from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Event
 from sleuth.graphs.core.method import CHAT
+from sleuth.graphs.evidence.answer_text import form_of_marks
 from sleuth.graphs.registry import METHODS
 from sleuth.studio.client.sleuth import Sleuth
 from sleuth.studio.console.output import emit, progress_console
@@ -116,7 +117,11 @@ def _run_command(talk: _Conversation, message: str) -> RenderableType:
         case "method":
             return f"Methods: {', '.join(METHODS)}."
         case "sources":
-            return sources_view(talk.answer.citations) if talk.answer and talk.answer.citations else "No sources yet."
+            return (
+                sources_view(talk.answer.citations, form_of_marks(talk.answer.text))
+                if talk.answer and talk.answer.citations
+                else "No sources yet."
+            )
     raise UnknownName("command", command, list(COMMANDS), "/help lists the commands.")
 
 

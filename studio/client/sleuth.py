@@ -95,8 +95,9 @@ class Sleuth:
 
     @property
     def default_method(self) -> str:
-        """The method of questions that name none: `reader` without a model server."""
-        return MODELLESS_METHOD if self.model_problem else DEFAULT_METHOD
+        """The method of questions that name none: `reader` without a model server, not with one that refuses us."""
+        is_away = isinstance(self.model_problem, ModelUnavailable | ModelTimeout)
+        return MODELLESS_METHOD if is_away else DEFAULT_METHOD
 
     @property
     def searched(self) -> Retriever:
@@ -333,7 +334,7 @@ async def open_sleuth(
         MissingExtra: SLEUTH_TRACING is `otel`, and the extra `otel` is not installed.
         EmbedderChanged: the collection was built with another embedder.
         StoreBusy: another process rebuilds or restores the home; the message names it.
-        UnknownName: a chosen model is not served.
+        UnknownName: `model` has a role that does not exist.
     """
     if settings is None:
         settings = await asyncio.to_thread(Settings)
@@ -383,12 +384,14 @@ async def open_client(
 async def open_client_or_missing(
     settings: Settings, model: BaseChatModel | Mapping[str, BaseChatModel] | None = None
 ) -> AsyncIterator[NamedModel]:
-    """Open the model client, or a `MissingModel` if no model server answers."""
+    """Open the model client, or a `MissingModel` if the model server cannot be used: a search needs none."""
     async with AsyncExitStack() as stack:
         client: NamedModel
         try:
             client = await stack.enter_async_context(open_client(settings, model))
-        except (ModelUnavailable, ModelTimeout) as error:
+        except SleuthError as error:
+            if model is not None:
+                raise
             client = MissingModel(reason=error)
         yield client
 
@@ -422,6 +425,7 @@ async def open_services(
             graph=graph,
             tracing=settings.tracing,
             trace_texts=settings.trace_texts,
+            require_citations=bool(settings.require_citations),
             checker=checker,
             predictor=await asyncio.to_thread(find_svm, settings.home, collection.embedder),
             thresholds=await asyncio.to_thread(fitted_thresholds, [settings.home, *PACKAGED.values()], model.name_of),

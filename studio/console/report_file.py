@@ -12,22 +12,18 @@ from sleuth.tools.text.normalization import single_line
 _KINDS = {"# ": ("h1", "Title"), "## ": ("h2", "Heading 1"), "- ": ("li", "List Bullet"), "": ("p", "Normal")}
 """HTML tag and Word style of a line by its beginning."""
 
-_FOOTNOTE = re.compile(r"\[\^(\d+)\]")
 
-
-def _lines(answer: Answer) -> list[str]:
-    """Return the lines of a report with Markdown footnotes."""
+def _lines(answer: Answer) -> list[list[str]]:
+    """Return the lines of a report, each as texts and the numbers of sources in turn."""
     marked = with_marks(answer.text, answer.citations)
-    text = marked.text
-    for begin, end, citation in reversed(marked.marks):
-        text = f"{text[:begin].removesuffix(' ')}[^{citation + 1}]{text[end:]}"
-    return [line for line in text.split("\n") if line.strip()]
+    before, after = map(re.escape, marked.form.split("{}"))
+    return [re.split(rf" {before}(\d+){after}", line) for line in marked.text.split("\n") if line.strip()]
 
 
-def _kind(line: str) -> tuple[str, str, str]:
-    """Return the HTML tag, the Word style and the text of a line."""
-    begin = next(each for each in _KINDS if line.startswith(each))
-    return *_KINDS[begin], line.removeprefix(begin)
+def _kind(line: list[str]) -> tuple[str, str, list[str]]:
+    """Return the HTML tag, the Word style and the pieces of a line."""
+    begin = next(each for each in _KINDS if line[0].startswith(each))
+    return *_KINDS[begin], [line[0].removeprefix(begin), *line[1:]]
 
 
 def _source(citation: Citation) -> str:
@@ -38,7 +34,11 @@ def _source(citation: Citation) -> str:
 
 def _md(answer: Answer) -> bytes:
     notes = [f"[^{number}]: {_source(each)}" for number, each in enumerate(answer.citations, start=1)]
-    return ("\n\n".join([*_lines(answer), *notes]) + "\n").encode()
+    lines = [
+        "".join(f"[^{piece}]" if at % 2 else piece.replace("[^", "\\[^") for at, piece in enumerate(line))
+        for line in _lines(answer)
+    ]
+    return ("\n\n".join([*lines, *notes]) + "\n").encode()
 
 
 _PAGE = """\
@@ -65,9 +65,12 @@ h1, h2 {{ line-height: 1.2 }}
 
 def _html(answer: Answer) -> bytes:
     lines = []
-    for tag, _, text in map(_kind, _lines(answer)):
-        linked = _FOOTNOTE.sub(r'<sup><a href="#source-\1">\1</a></sup>', escape(text))
-        lines.append(f"<{tag}>{linked}</{tag}>")
+    for tag, _, pieces in map(_kind, _lines(answer)):
+        linked = [
+            f'<sup><a href="#source-{each}">{each}</a></sup>' if at % 2 else escape(each)
+            for at, each in enumerate(pieces)
+        ]
+        lines.append(f"<{tag}>{''.join(linked)}</{tag}>")
     sources = [
         f'<li id="source-{at}">{escape(_source(each))}</li>' for at, each in enumerate(answer.citations, start=1)
     ]
@@ -79,10 +82,10 @@ def _docx(answer: Answer) -> bytes:
     from docx import Document
 
     document = Document()
-    for _, style, text in map(_kind, _lines(answer)):
+    for _, style, pieces in map(_kind, _lines(answer)):
         paragraph = document.add_paragraph(style=style)
-        for at, piece in enumerate(_FOOTNOTE.split(_printable(text))):  # texts and numbers in turn
-            run = paragraph.add_run(f" {piece}" if at % 2 else piece)
+        for at, piece in enumerate(pieces):
+            run = paragraph.add_run(f" {piece}" if at % 2 else _printable(piece))
             run.font.superscript = bool(at % 2)
     document.add_heading("Sources", level=1)
     for citation in answer.citations:

@@ -111,12 +111,13 @@ def answer_view(answer: Answer, *, in_chat: bool = False) -> RenderableType:
         return Group(Text(answer.text), sources_view(answer.citations))
     style = "yellow" if answer.is_weak else "white" if answer.is_unchecked else STYLES.get(answer.status, "red")
     cites_sentences = any("sentence_ends" in citation for citation in answer.citations)
-    text = (with_marks(answer.text, answer.citations).text if cites_sentences else answer.text) or "(no answer)"
+    marked = with_marks(answer.text, answer.citations)
+    text = (marked.text if cites_sentences else answer.text) or "(no answer)"
     status = "not checked" if answer.is_unchecked else outcome_in_words(answer.status, weak=answer.is_weak)
     about = "" if in_chat else f"· {answer.method} · thread {answer.thread} "
     title = Text(f" {status} {about}", style=style)
     parts: list[RenderableType] = [Panel(Text(text), title=title, title_align="left", border_style=style)]
-    parts.append(sources_view(answer.citations))
+    parts.append(sources_view(answer.citations, marked.form))
     if answer.support is not None:
         parts.append(support_view(answer.status, answer.support))
     parts += [Text(f"! {warning}", style="yellow") for warning in answer.warnings]
@@ -151,11 +152,11 @@ def support_view(status: str, support: Support) -> RenderableType:
     return Group(*lines)
 
 
-def sources_view(citations: Sequence[Citation]) -> RenderableType:
-    """Return the quotes of an answer with their places."""
+def sources_view(citations: Sequence[Citation], form: str = "[{}]") -> RenderableType:
+    """Return the quotes of an answer with their marks in a form, and their places."""
     lines: list[Text] = []
     for at, citation in enumerate(citations, 1):
-        lines.append(Text(f"[{at}] “{citation['quote']}”"))
+        lines.append(Text(f"{form.format(at)} “{citation['quote']}”"))
         lines.append(Text(f"    {_where(citation)}", style="dim"))
         if way := citation.get("why"):
             lines.append(Text(f"    found from {way['passage']} by the name “{way['name']}”", style="dim"))

@@ -108,9 +108,9 @@ class Tenants:
             return [*await endpoint.models()]
 
     def settings_of(self, owner: str) -> Settings:
-        """Return the settings of an owner; originals are kept by default."""
-        keep = self.settings.keep_originals is not False
-        return self.settings.model_copy(update={"owner": owner, "keep_originals": keep})
+        """Return the settings of an owner; by default originals are kept and citations required."""
+        on = {name: getattr(self.settings, name) is not False for name in ("keep_originals", "require_citations")}
+        return self.settings.model_copy(update={"owner": owner, **on})
 
     async def _once(self, name: str, opening: Callable[[], Awaitable[T]]) -> T:
         async with self._opening[name]:

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
 from sleuth.studio.model_server.flags import ServeOptions
 from sleuth.studio.model_server.server import ModelServerState, ServerFiles
@@ -23,6 +23,12 @@ def test_line_end_of_a_secret_is_no_part_of_it(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setenv(f"SLEUTH_{name}", " s3cret\r\n")
     values = Settings().model_dump(include={name.lower() for name in names})
     assert {getattr(value, "get_secret_value", lambda value=value: value)() for value in values.values()} == {"s3cret"}
+
+
+def test_line_end_of_a_secret_of_an_application_is_no_part_of_it() -> None:
+    given = Settings(model_key=SecretStr("s3cret\n"))
+    assert given.model_key
+    assert given.model_key.get_secret_value() == "s3cret"
 
 
 SECRET = "https://anna:s3cret@example.org/v1"

@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from sleuth.agents.formatting import Source
 from sleuth.agents.model_calls.caller import ModelCaller, is_demo
 from sleuth.agents.roles import inputs, judging
-from sleuth.graphs.core.answer import Citation, Note, Subrun, Verdict, make_verdict, refusal_text
+from sleuth.graphs.core.answer import Note, Subrun, Verdict, evidence_in, make_verdict, refusal_text
 from sleuth.graphs.core.context import CheckedSettings, Context, parse_json
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, new_graph, node
@@ -263,19 +263,14 @@ def rejection_reason(subrun: Subrun, min_citations: int) -> str:
     """Return why an answer is rejected without asking the model; empty if it may be accepted."""
     if subrun["status"] != "answered":
         return f"it ended as {subrun['status'].replace('_', ' ')}"
-    if (held := len(_evidence(subrun))) < min_citations:
+    if (held := len(evidence_in(subrun["citations"]))) < min_citations:
         return f"{held or 'none'} of its citations {'holds' if held == 1 else 'hold'}, {min_citations} must"
     return ""
 
 
-def _evidence(subrun: Subrun) -> list[Citation]:
-    """Return the evidence of an answer; a model's own recollection is not evidence."""
-    return [each for each in subrun["citations"] if each.get("kind") != "model"]
-
-
 async def support_probability(model: ModelCaller, question: str, subrun: Subrun) -> float:
     """Return P(yes, the cited passages support the answer); 0 if the reply cannot be parsed."""
-    quotes = tuple(Source(title=each["title"], text=each["quote"]) for each in _evidence(subrun))
+    quotes = tuple(Source(title=each["title"], text=each["quote"]) for each in evidence_in(subrun["citations"]))
     given = judging.SupportInput(question=question, answer=subrun["text"], sources=quotes)
     loss = f"The answer of {subrun['method']} counts as not confirmed."
     return await yes_probability(model, judging.SUPPORT, given, otherwise=0.0, loss=loss)

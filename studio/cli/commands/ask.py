@@ -127,6 +127,6 @@ async def resume(
 def _warn_of_model(sleuth: Sleuth, method: str | None = CHAT) -> None:
     """Print that the model is the demo model, or that there is none and no method was chosen."""
     warn_of_demo(sleuth.model)
-    if method is None and sleuth.model_problem:
+    if method is None and sleuth.default_method == MODELLESS_METHOD:
         notice = f"{sleuth.model_problem} The method {MODELLESS_METHOD} answers without a model."
         progress_console().print(notice, style="yellow", soft_wrap=True, markup=False)

@@ -1,8 +1,11 @@
-"""`sleuth doctor`: checks, each with a command that fixes the problem. `--model` probes the server again."""
+"""`sleuth doctor`: checks, each with a command that fixes the problem. `--model` probes the server again,
+`--duplicates` compares all documents.
+"""
 
 import asyncio
 import os
 import platform
+import shlex
 import shutil
 from collections.abc import Awaitable
 from dataclasses import dataclass
@@ -23,6 +26,8 @@ from sleuth.agents.model import EVIDENCE_CHECKER
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.console.output import JsonOption, activity, counted, emit
 from sleuth.studio.model_server.adapter import DEMO_NOTICES
+from sleuth.tools.collection import Collection
+from sleuth.tools.collection.duplicates import find_duplicates
 from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
 from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search.vectors import NONE
@@ -56,6 +61,9 @@ async def doctor(
     model: Annotated[
         bool, typer.Option("--model", help="Also probe the model server: schemas, quotes, probabilities, streaming.")
     ] = False,
+    duplicates: Annotated[
+        bool, typer.Option("--duplicates", help="Also list documents that are almost the same.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Check the installation and the servers; exit with status 1 if a check fails."""
@@ -65,6 +73,9 @@ async def doctor(
     if model:
         with activity("Probing the model server"):
             findings += await examine_model(settings)
+    if duplicates:
+        with activity("Comparing all documents"):
+            findings += await examine_duplicates(settings)
     table = Table(box=None, show_header=False, padding=(0, 1))
     for finding in findings:
         mark, style = ("limited", "yellow") if finding.fix else ("ok", "green")
@@ -139,6 +150,19 @@ async def examine_model(settings: Settings) -> list[Finding]:
         has = key in can
         findings.append(Finding(name=name, ok=True, detail="supported" if has else without, fix="" if has else VLLM))
     return findings
+
+
+async def examine_duplicates(settings: Settings) -> list[Finding]:
+    """Return a finding for each group of documents that are almost the same."""
+    async with await Collection.open(settings, check_embedder=False) as collection:
+        groups = await asyncio.to_thread(find_duplicates, collection.catalogue)
+    findings = []
+    for group in groups:
+        ids = [shlex.quote(id) for id in group.documents]
+        detail = f"{', '.join(ids)}: {group.similarity:.0%} alike"
+        fix = f"sleuth docs delete {' '.join(ids[1:])}"
+        findings.append(Finding(name="duplicates", ok=True, detail=detail, fix=fix))
+    return findings or [Finding(name="duplicates", ok=True, detail="no two documents are almost the same")]
 
 
 @in_thread

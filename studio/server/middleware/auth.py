@@ -31,7 +31,7 @@ OPEN = re.compile(rf"{PAGE.pattern}|/healthz|/livez|/readyz")
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 """HTTP methods that change nothing."""
 
-HINT = "SLEUTH_API_KEYS takes name:secret pairs separated by commas, such as anna:S3cret,ben:0ther."
+HINT = "SLEUTH_API_KEYS takes name:secret pairs separated by commas or line ends, such as anna:S3cret,ben:0ther."
 FILE_HINT = "SLEUTH_API_KEYS_FILE has one name:secret pair on each line; lines that begin with # are ignored."
 
 NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
@@ -51,7 +51,7 @@ class Keys:
             UsageError: a pair cannot be parsed, or the file cannot be read; the message contains no secret.
         """
         given = settings.api_keys.get_secret_value() if settings.api_keys else ""
-        self._fixed = parse_keys(given.split(","), HINT)
+        self._fixed = parse_keys(re.split(r"[,\r\n]", given), HINT)
         self._file = settings.api_keys_file
         self._version = _version(self._file)
         self._keys = self._read() if settings.has_keys else {}

@@ -24,7 +24,7 @@ from starlette.responses import StreamingResponse
 from sleuth.graphs.chat.question_rewriting import RewrittenQuestion
 from sleuth.graphs.chat.small_talk import REPLIES, is_command, small_talk_reply
 from sleuth.graphs.core.answer import Verdict, total_cost
-from sleuth.graphs.evidence.answer_text import with_footnotes
+from sleuth.graphs.evidence.answer_text import cited_parts, with_footnotes
 from sleuth.graphs.registry import METHODS, runnable
 from sleuth.graphs.runs.request import RunRequest, check_question
 from sleuth.studio.server.runs.event_log import Event
@@ -72,6 +72,7 @@ class OpenAIReply:
     method: str
     rewriting: RewrittenQuestion
     page: str
+    has_marks: bool = True
     created: int = field(default_factory=lambda: int(time.time()))
     id: str = ""
 
@@ -212,16 +213,23 @@ class OpenAIReply:
         return {**about, "status": answer["status"]} if answer else about
 
     def _text(self, answer: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
-        """Return the answer with footnotes, and the citations of its marks; their addresses open the page."""
-        verdict = Verdict(status=answer["status"], text=answer["text"], citations=answer["citations"])
-        answer_text, citations = with_footnotes(verdict), []
-        for start, end, at in answer_text.marks:
+        """Return the answer with footnotes, and the citations of its marks; their addresses open the page.
+
+        Without marks it is the text of the answer, and the citations of its sentences.
+        """
+        text, places = answer["text"], cited_parts(answer["text"], answer["citations"])
+        if self.has_marks:
+            verdict = Verdict(status=answer["status"], text=text, citations=answer["citations"])
+            marked = with_footnotes(verdict)
+            text, places = marked.text, marked.marks
+        citations = []
+        for start, end, at in places:
             cited = answer["citations"][at]
             if cited["passage"]:
                 query = urlencode({"citation": at + 1, "passage": cited["passage"]})
                 url = f"{self.page}#/runs/{quote(self.thread, safe='')}?{query}"
                 citations.append({"start_index": start, "end_index": end, "title": cited["title"], "url": url})
-        return answer_text.text, citations
+        return text, citations
 
 
 def _line(value: object) -> str:
@@ -348,7 +356,9 @@ async def _answer(
             )
         )
         events = access.follow(thread)
-    reply = OpenAIReply(thread=thread, method=form.model, rewriting=rewriting, page=str(request.base_url))
+    reply = OpenAIReply(
+        thread=thread, method=form.model, rewriting=rewriting, page=str(request.base_url), has_marks=form.sleuth.marks
+    )
     cancel = partial(access.server.run_worker.cancel_nowait, thread, after=0)
     if not form.stream:
         return await _unless_closed(partial(whole, reply), events, request, cancel)

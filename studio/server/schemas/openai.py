@@ -47,6 +47,7 @@ class Options(Form):
 
     values: dict[str, Any] = Field(default_factory=dict, description="settings of the method")
     budget: BudgetForm = Field(default_factory=BudgetForm)
+    marks: bool = Field(default=True, description="put numbered marks and the quotes of the citations into the text")
 
 
 class TextFormat(BaseModel):

@@ -50,6 +50,13 @@ test("another answer of the sources is shown with that of the run", () => {
   expect(html).toMatch(/The sources also say: Oake Fair\s+Oake/);
 });
 
+test("a document's own marks are no footnotes", () => {
+  const citation = { passage: "p", title: "Oake", quote: "Oake Fair" } as Citation;
+  const html = shown({ text: "See [3], [1](#footnote-1)", citations: [citation] });
+  expect(html.match(/class="footnote"/g)).toHaveLength(1);
+  expect(words(html)).toContain("See [3]");
+});
+
 test("ratings are drawn", () => {
   const html = rendered(<Feedback thread={{ options: {} } as Thread} />);
   expect(html.match(/<svg/g)).toHaveLength(2);

@@ -84,6 +84,7 @@ ROLES = [
 OWN: dict[str, dict[str, Any]] = {
     "planner/plan_in_order": {"known": ()},
     "reader/read": {"known": ()},
+    "reader/cite": {"answer": "Lena Holt</source 2>"},
     "drafter/draft": BORN,
     "refiner/refine": ASIDE,
     "reviewer/review": ASIDE,

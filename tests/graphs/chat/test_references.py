@@ -31,6 +31,10 @@ def turns(*exchanges: tuple[str, str]) -> list[Turn]:
         ("and when was she born?", [WIFE], "When was Averil Quay born?"),
         ("and when was she born?", [ABOUT], "When was Constance Vey born?"),
         ("and when was she born?", [NOTHING, THANKS], "When was Averil Quay born?"),
+        ("and when was she born?", [("Which miller founded it?", "Constance Vey [1]")], "When was Constance Vey born?"),
+        ("and when was she born?", [("who was constance vey?", "A miller [^1]")], "When was constance vey born?"),
+        ("and when was she born?", [("who founded the mill?", "constance vey [1]")], "When was constance vey born?"),
+        ("and when was she born?", [MILL, ("Which town has a mill?", "Dunvarrow")], "When was Constance Vey born?"),
         (
             "and when was she born?",
             [MILL, ("Who owns Corn Hall?", "I found no answer.")],
@@ -68,6 +72,12 @@ def test_follow_up_carries_the_name_of_the_turn_before(
 )
 def test_message_without_a_reference_is_unchanged(message: str) -> None:
     assert resolve_references(message, turns(LIGHT)) == message
+
+
+@pytest.mark.parametrize("answer", ["I found no answer.", "1868"])
+def test_person_whom_no_turn_names_stays_open(answer: str) -> None:
+    asked = "and when was she born?"
+    assert resolve_references(asked, turns(("who founded the mill?", answer))) == asked
 
 
 def test_pronoun_without_a_turn_before_is_unchanged() -> None:

@@ -12,7 +12,7 @@ from sleuth.agents.model import DEMO_MODEL, EVIDENCE_CHECKER, Message, Model, Re
 from sleuth.agents.model_calls.output_parsing import parse_reply
 from sleuth.agents.role import Role
 from sleuth.agents.roles.judging import REVIEW, REVIEW_STEP
-from sleuth.agents.roles.reading import ANSWER_WITH_SOURCES, DRAFT, DRAFT_SENTENCE, READ
+from sleuth.agents.roles.reading import ANSWER_WITH_SOURCES, CITE, DRAFT, DRAFT_SENTENCE, READ
 from sleuth.graphs.baselines.plain_rag import Settings
 from sleuth.graphs.evidence.reading_model import ROLES, ReadingModel, with_reading_roles
 from sleuth.tools.errors import UsageError
@@ -68,6 +68,11 @@ async def test_read_gives_the_words_and_quotes_their_sentence() -> None:
 @pytest.mark.parametrize("sources", [[], [RAIN]])
 async def test_read_gives_no_answer_without_support(sources: list[dict[str, str]]) -> None:
     assert not (await reply(READ, sources=sources))["answerable"]
+
+
+@pytest.mark.parametrize(("answer", "citations"), [("Varn", [QUOTE]), ("Isk", [])])
+async def test_citations_are_those_of_the_answer_that_is_read(answer: str, citations: list[Any]) -> None:
+    assert await reply(CITE, answer=answer) == {"citations": citations}
 
 
 async def test_drafts_are_the_likeliest_answer() -> None:

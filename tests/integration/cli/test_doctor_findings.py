@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from sleuth.studio.cli.commands.doctor import Finding, examine
+from sleuth.studio.cli.commands.doctor import Finding, examine, examine_duplicates
+from sleuth.tools.ingestion.ingestion import ingest
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.storage.database import catalogue_url
@@ -26,6 +27,19 @@ async def test_doctor_fresh_home_lacks_only_the_model_server(tmp_path: Path) -> 
     assert "knowledge graph" not in found
     assert (found["model server"].ok, found["model server"].fix) == (False, "sleuth model serve")
     assert not (tmp_path / "fresh").exists()  # looking makes nothing
+
+
+async def test_doctor_names_near_duplicates_and_how_to_delete_them(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "home", embedder="none")
+    (nothing,) = await examine_duplicates(settings)
+    assert (nothing.ok, nothing.fix) == (True, "")
+    text = "The harbour bell of Dunvarrow was cast in 1871 by Bastian Oake, and hung in the Weighhouse."
+    for name in ("bell.txt", "bell old.txt"):
+        (tmp_path / name).write_text(text)
+        await ingest([tmp_path / name], settings=settings)
+    (found,) = await examine_duplicates(settings)
+    assert (found.ok, found.detail) == (True, "bell.txt, 'bell old.txt': 100% alike")
+    assert found.fix == "sleuth docs delete 'bell old.txt'"
 
 
 NOWHERE = "127.0.0.1:9"

@@ -442,12 +442,28 @@ async def test_key_that_a_server_quotes_is_in_no_message(tmp_path: Path) -> None
     assert "hunter2" not in str(raised.value)
 
 
-@pytest.mark.parametrize("answers", ["refuses", "is silent"])
-async def test_documents_are_searched_without_a_model_server(tmp_path: Path, answers: str) -> None:
-    async def ignore(_reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
-        await asyncio.Event().wait()
+DENIAL = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
+SEVERAL = b'HTTP/1.1 200 OK\r\nContent-Length: 36\r\nConnection: close\r\n\r\n{"data": [{"id": "a"}, {"id": "b"}]}'
 
-    server = await asyncio.start_server(ignore, "127.0.0.1", 0)
+
+@pytest.mark.parametrize(
+    ("answers", "default"),
+    [("refuses", "reader"), ("is silent", "reader"), (DENIAL, "auto"), (SEVERAL, "auto")],
+    ids=["refuses", "silent", "denies", "several"],
+)
+async def test_documents_are_searched_without_a_model_server(
+    tmp_path: Path, answers: str | bytes, default: str
+) -> None:
+    async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if isinstance(answers, str):
+            await asyncio.Event().wait()
+        else:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(answers)
+            await writer.drain()
+            writer.close()
+
+    server = await asyncio.start_server(reply, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
     if answers == "refuses":
         server.close()
@@ -458,4 +474,8 @@ async def test_documents_are_searched_without_a_model_server(tmp_path: Path, ans
         (hit,) = await sleuth.search("harbour bell")
         assert hit.passage.text == "The harbour bell was cast in 1871."
         assert sleuth.model_problem
+        assert sleuth.default_method == default
+        assert (await sleuth.ask("When was the harbour bell cast?", method="reader")).text == "1871"
+        with pytest.raises(type(sleuth.model_problem)):
+            await sleuth.ask("When was the harbour bell cast?", method="plain-rag")
     server.close()

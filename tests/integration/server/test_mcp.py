@@ -80,6 +80,9 @@ async def tour(client: Client) -> None:
 
     assert value(await client.call_tool("resume", {"thread": answer["thread"]})) == answer
 
+    uncited = value(await client.call_tool("ask", {"question": QUESTION, "method": "closed-book"}))
+    assert (uncited["status"], uncited["citations"]) == ("unknown", []), "citations are required"
+
     assert "Did you mean plain-rag" in await refused(client, "ask", **{**PLAIN, "method": "plan-rag"})
     assert "question is empty" in await refused(client, "ask", question=" ")
     assert "Did you mean light.md" in await refused(client, "get_document", id="lights.md")

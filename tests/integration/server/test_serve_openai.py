@@ -209,6 +209,19 @@ async def _settled(http: httpx.AsyncClient) -> Any:
             await asyncio.sleep(0.05)
 
 
+async def test_marks_are_left_out_of_the_text_on_request(chat: Chat) -> None:
+    async with chat() as (client, _):
+        bare = {"sleuth": {"marks": False}}
+        made = await client.chat.completions.create(model="plain-rag", messages=ASKED, extra_body=bare)
+        message = made.choices[0].message
+        assert message.content == "Edric Gannow"
+        (annotation,) = message.annotations or []
+        cited = annotation.url_citation
+        assert (cited.start_index, cited.end_index, cited.title) == (0, len("Edric Gannow"), "The Pellowrig Light")
+        response = await client.responses.create(model="plain-rag", input=QUESTION, extra_body=bare)
+        assert response.output_text == "Edric Gannow"
+
+
 async def test_response_has_the_answer_its_citations_and_usage(chat: Chat) -> None:
     async with chat() as (client, http):
         made = await client.responses.create(model="plain-rag", input=QUESTION)

@@ -240,3 +240,10 @@ def test_history_has_a_line_per_step_without_hashes(changed: dict[str, Any], lin
 
 def test_history_of_a_fork_has_the_id_of_the_checkpoint() -> None:
     assert _moment_line(moment(), runnable("par-rag"), "1f1e9278-6d").plain == "step 3 1f1e9278-6d  draft → refine"
+
+
+def test_marks_of_an_answer_view_differ_from_those_of_a_document() -> None:
+    cited = Citation(passage="p", document="d", title="Light", quote="in 1868", start=0, end=7, sentence_ends=[8])
+    lines = "\n".join(lines_of(answer_view(answer(text="1868 [1]", citations=[cited]))))
+    assert "1868 [1] [^1]" in lines
+    assert "\n[^1] “in 1868”" in lines

@@ -29,6 +29,14 @@ def test_key_is_rotated_while_the_server_runs(tmp_path: Path) -> None:
     assert [keys.owner_of(each) for each in ("old", "new")] == [None, "anna"]
 
 
+@pytest.mark.parametrize("given", ["anna:one,ben:two\n", "anna:one\nben:two\n", "anna:one\r\n\r\nben:two\r\n"])
+def test_line_ends_are_no_part_of_a_key(tmp_path: Path, given: str) -> None:
+    file = tmp_path / "keys"
+    file.write_bytes(given.replace(",", "\n").encode())
+    for settings in (Settings(api_keys=given), Settings(api_keys_file=file)):
+        assert [Keys(settings).owner_of(each) for each in ("one", "two", "")] == ["anna", "ben", None]
+
+
 @pytest.mark.parametrize("broken", ["anna\n", "", None, "anna:new\nben:new\n"])
 def test_broken_file_leaves_the_keys_of_before(
     tmp_path: Path, broken: str | None, caplog: pytest.LogCaptureFixture

@@ -4,21 +4,24 @@ import remarkGfm from "remark-gfm";
 import { COMPONENTS } from "../documents/source-text";
 import type { Answer, Citation } from "../types";
 
-const MARK = "#footnote-";
+/** The address of a footnote, which no document can contain. */
+const MARK = `#footnote-${Math.random().toString(36).slice(2)}-`;
 
-/** The answer as Markdown text with a link for each footnote, after the sentences that it supports. */
-export function withFootnotes({ text, citations }: Pick<Answer, "text" | "citations">): string {
+/** A text with a mark for each citation, after the sentences that it supports; a document's own "[^" is escaped. */
+export function withMarks(text: string, citations: Citation[], markOf: (number: number) => string): string {
   const characters = Array.from(text);
-  const endsOf = (citation: Citation) => citation.sentence_ends ?? [characters.length];
-  const ends = [...new Set([...citations.flatMap(endsOf), characters.length])].sort((a, b) => a - b);
-  const marked = ends.map((end, part) => {
-    const marks = citations.flatMap((each, at) =>
-      endsOf(each).includes(end) ? [`[${at + 1}](${MARK}${at + 1})`] : [],
+  const marksAt = (end: number) =>
+    citations.flatMap((each, at) =>
+      (each.sentence_ends ?? [characters.length]).includes(end) ? [markOf(at + 1)] : [],
     );
-    return characters.slice(part ? ends[part - 1] : 0, end).join("") + marks.join("");
-  });
-  return marked.join("");
+  return characters
+    .map((each, at) => (each + (characters[at + 1] ?? "") === "[^" ? "\\[" : each) + marksAt(at + 1).join(""))
+    .join("");
 }
+
+/** The answer as Markdown text with a link for each footnote. */
+export const withFootnotes = ({ text, citations }: Pick<Answer, "text" | "citations">): string =>
+  withMarks(text, citations, (number) => `[${number}](${MARK}${number})`);
 
 interface Props {
   answer: Pick<Answer, "text" | "citations">;
