@@ -238,12 +238,10 @@ class Settings(BaseSettings):
     )
     tracing: Tracing = Field(
         default="off",
-        description="`langsmith` sends questions, passages, prompts and replies of runs to LangSmith; "
-        "`otel` sends spans without texts to the collector of the `OTEL_` variables",
+        description="`langsmith` sends runs without texts to LangSmith, `otel` spans without texts to the collector of "
+        "the `OTEL_` variables",
     )
-    trace_texts: bool = Field(
-        default=False, description="with `tracing=otel`, spans also contain questions, passages, prompts and replies"
-    )
+    trace_texts: bool = Field(default=False, description="traces also contain questions, passages, prompts and replies")
     profile: Profile = Field(
         default="default", description="`paper` switches off everything that goes beyond the papers"
     )

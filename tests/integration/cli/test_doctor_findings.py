@@ -29,7 +29,7 @@ async def test_doctor_fresh_home_lacks_only_the_model_server(tmp_path: Path) -> 
 
 
 NOWHERE = "127.0.0.1:9"
-SPANS = "on: spans without texts are sent to 127.0.0.1:4318 (SLEUTH_TRACING)"
+SPANS = "on: runs without texts are sent to 127.0.0.1:4318 (SLEUTH_TRACING)"
 
 
 @pytest.mark.parametrize(
