@@ -61,10 +61,11 @@ test: setup ## Unit tests, and all integration tests that take seconds; about te
 	@$(MAKE) --no-print-directory --keep-going test-unit test-integration; \
 		$(BIN)/python tests/totals.py .cache/junit unit integration
 
-test-nightly: setup ## The slow rest: kills, Postgres, browsers, wheels, sweeps; about half an hour
-	@rm -f .cache/junit/sweeps.xml .cache/junit/nightly.xml
-	@$(MAKE) --no-print-directory --keep-going test-sweeps test-integration-nightly; \
-		$(BIN)/python tests/totals.py .cache/junit sweeps nightly
+test-nightly: setup ## The slow rest: kills, Postgres, browsers, wheels, sweeps, newest versions; about 40 minutes
+	@rm -f .cache/junit/sweeps.xml .cache/junit/nightly.xml .cache/junit/newest.xml
+	@$(MAKE) --no-print-directory --keep-going test-sweeps test-integration-nightly \
+		test-newest ARGS="--junit-xml .cache/junit/newest.xml"; \
+		$(BIN)/python tests/totals.py .cache/junit sweeps nightly newest
 
 test-unit: setup ## About four minutes; no sockets
 	$(UNIT) tests -m "not sweep and not nightly" --ignore tests/integration --junit-xml .cache/junit/unit.xml

@@ -290,17 +290,33 @@ def redraw(text: str) -> str:
     return DIAGRAM.sub(lambda found: f"{found[1]}```mermaid\n{mermaid(known[found[2]])}\n```\n{found[3]}", text)
 
 
-def serve_graphs(config: str) -> str:
-    """Return langgraph.json with an entry for each method."""
+def serve_graphs() -> str:
+    """Return langgraph.json, with an entry for each method."""
     from sleuth.graphs.registry import METHODS, OTHERS, runnable
+    from sleuth.tools.settings import TRACING_VARIABLES
 
-    names = {name: f"sleuth.studio.langgraph_dev.graphs:{name.replace('-', '_')}" for name in [*METHODS, *OTHERS]}
-    served = {name: {"path": path, "description": runnable(name).line} for name, path in names.items()}
-    return json.dumps(json.loads(config) | {"graphs": served}, indent=2) + "\n"
+    here = "sleuth.studio.langgraph_dev"
+    config = {
+        "$schema": "https://langgra.ph/schema.json",
+        "python_version": "3.11",
+        "dependencies": ["."],
+        "checkpointer": {"path": f"{here}.checkpointer.saver", "serde": {"pickle_fallback": False}},
+        "http": {f"disable_{name}": True for name in ("store", "mcp", "a2a", "ui", "webhooks")},
+        "graphs": {
+            name: {"path": f"{here}.graphs:{name.replace('-', '_')}", "description": runnable(name).line}
+            for name in (*METHODS, *OTHERS)
+        },
+        # An empty key for the control plane: its default is LANGSMITH_API_KEY.
+        "env": {
+            "SLEUTH_TRACING": "off",
+            **dict.fromkeys(TRACING_VARIABLES, "false"),
+            "LANGSMITH_CONTROL_PLANE_API_KEY": "",
+        },
+    }
+    return json.dumps(config, indent=2) + "\n"
 
 
 if __name__ == "__main__":
-    served = DOCS.parent / "langgraph.json"
-    served.write_text(serve_graphs(served.read_text(encoding="utf-8")), encoding="utf-8")
+    (ROOT / "langgraph.json").write_text(serve_graphs(), encoding="utf-8")
     for path in DOCS.rglob("*.md"):
         path.write_text(redraw(path.read_text(encoding="utf-8")), encoding="utf-8")

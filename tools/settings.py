@@ -242,17 +242,15 @@ class Settings(BaseSettings):
     )
     tracing: Tracing = Field(
         default="off",
-        description="`langsmith` sends questions, passages, prompts and replies of runs to LangSmith; "
-        "`otel` sends spans without texts to the collector of the `OTEL_` variables",
-    )
-    trace_texts: bool = Field(
-        default=False, description="with `tracing=otel`, spans also contain questions, passages, prompts and replies"
+        description="`langsmith` sends runs without texts to LangSmith, `otel` spans without texts to the collector of "
+        "the `OTEL_` variables",
     )
     require_citations: bool | None = Field(
         default=None,
         description="an answer without a verified citation is asked once more for one, and is then weakly supported "
         "or refused; default: only in `sleuth serve` and MCP",
     )
+    trace_texts: bool = Field(default=False, description="traces also contain questions, passages, prompts and replies")
     profile: Profile = Field(
         default="default", description="`paper` switches off everything that goes beyond the papers"
     )

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from langchain_core.exceptions import ModelRefusalError
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -13,10 +14,9 @@ from langgraph.constants import TAG_NOSTREAM
 
 from sleuth.agents.llm.client import ModelClient, ServedModel, check_roles
 from sleuth.agents.llm.completions import Completion
-from sleuth.agents.llm.errors import shorten
+from sleuth.agents.llm.errors import as_chat_model_error
 from sleuth.agents.llm.server_features import CONTEXT_WINDOW, ContextWindow
 from sleuth.agents.model import Listener, Reply, Request
-from sleuth.tools.errors import ModelTimeout, ModelUnavailable
 
 LENGTH_FIELDS = ("max_tokens", "num_predict", "max_output_tokens", "max_tokens_to_sample")
 """Fields in which chat models have the largest number of tokens of a reply."""
@@ -76,10 +76,9 @@ class ChatModels(ModelClient):
                 runnable = runnable.bind(stop=body["stop"])
             async with asyncio.timeout(self._seconds):
                 message = await _reply_of(runnable, body["messages"], request.listener)
-        except TimeoutError as error:
-            raise ModelTimeout(f"{name} gave no reply within {self._seconds:g} s: see SLEUTH_TIMEOUT.") from error
+                _raise_refusal(message)
         except Exception as error:
-            raise ModelUnavailable(f"{name} failed: {type(error).__name__}: {shorten(str(error))}") from error
+            raise as_chat_model_error(error, name, seconds=self._seconds) from error
         return _completion(message).reply(model=name, seconds=time.monotonic() - begun)
 
 
@@ -125,6 +124,13 @@ async def _reply_of(runnable: Runnable[Any, Any], messages: list[Any], listener:
     if not has_tokens:
         listener.delta(_text(written))
     return written
+
+
+def _raise_refusal(message: AIMessage) -> None:
+    """Raise ModelRefusalError if the model has declined to reply, which is a message as any other."""
+    for block in message.content_blocks:
+        if block["type"] == "refusal":
+            raise ModelRefusalError.from_refusal(block, raw_message=message)
 
 
 def _added(chunk: AIMessageChunk) -> str:

@@ -5,8 +5,9 @@ import re
 from collections.abc import Mapping
 
 import httpx2
+from langchain_core import exceptions as langchain
 
-from sleuth.tools.errors import ContextTooLong, ModelError, ModelTimeout, ModelUnavailable, UnknownName
+from sleuth.tools.errors import BadReply, ContextTooLong, ModelError, ModelTimeout, ModelUnavailable, UnknownName
 from sleuth.tools.http import UnusableReply
 
 _TOO_LONG = re.compile(
@@ -61,6 +62,34 @@ def as_model_error(error: Exception, url: str, *, seconds: float) -> ModelError:
             return ModelUnavailable(f"{server} {closed}")
     start = "start one with `sleuth model serve`, or set SLEUTH_MODEL_URL."
     return ModelUnavailable(f"No model server answers at {url}: {start}")
+
+
+_NO_REPLY = ModelTimeout, "gave no reply within {seconds:g} s: see SLEUTH_TIMEOUT."
+_NO_KEY = ModelError, "refuses the key: {text} Check the key of the chat model."
+_FAILURES: dict[type[Exception], tuple[type[ModelError], str]] = {
+    TimeoutError: _NO_REPLY,
+    langchain.ModelTimeoutError: _NO_REPLY,
+    langchain.ContextOverflowError: (ContextTooLong, "finds the prompt too long: {text}"),
+    langchain.ModelRefusalError: (BadReply, "refuses to reply: {text}"),
+    langchain.ModelAuthenticationError: _NO_KEY,
+    langchain.ModelPermissionDeniedError: _NO_KEY,
+    langchain.ModelNotFoundError: (ModelError, "is not served: {text} Check the name of the chat model."),
+    langchain.ModelRateLimitError: (ModelUnavailable, "is overloaded: {text} Lower SLEUTH_CONCURRENCY."),
+    langchain.ModelConnectionError: (
+        ModelUnavailable,
+        "cannot be reached: {text} Check the address of the chat model.",
+    ),
+    langchain.ModelInvalidRequestError: (Refused, "refuses the call: {text}"),
+    Exception: (ModelUnavailable, "failed: {text}"),
+}
+"""Failures of LangChain's chat models: what they are for sleuth, and the message after the model's name."""
+
+
+def as_chat_model_error(error: Exception, name: str, *, seconds: float) -> ModelError:
+    """Return the failure of a LangChain chat model, which had this number of seconds, as a ModelError."""
+    ours, message = next(found for kind, found in _FAILURES.items() if isinstance(error, kind))
+    text = f"{type(error).__name__}: {shorten(str(error)).removesuffix('.')}."
+    return ours(f"{name} {message.format(text=text, seconds=seconds)}")
 
 
 def _refused(server: str, status: int, detail: str) -> ModelError:

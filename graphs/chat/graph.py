@@ -21,12 +21,12 @@ from pydantic import Field, model_validator
 from sleuth.agents.llm.tracing import as_usage
 from sleuth.agents.model_calls.caller import is_demo
 from sleuth.agents.roles import conversation, planning
-from sleuth.graphs.chat.messages import Messages, answer_message, as_conversation, reply_id
+from sleuth.graphs.chat.messages import Messages, TextReply, answer_message, as_conversation, reply_id
 from sleuth.graphs.chat.question_rewriting import make_standalone
 from sleuth.graphs.chat.references import refers_back, resolve_references
 from sleuth.graphs.chat.small_talk import REPLIES, is_answered_by_rule, reply_by_rule
 from sleuth.graphs.core.answer import Subrun, Verdict, total_cost
-from sleuth.graphs.core.approval import AwaitsApproval, ask_approval
+from sleuth.graphs.core.approval import AwaitsApproval, Reply, ask_approval, read_rows
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.core.method import CHAT, MODELLESS_METHOD, Method, summarize_update
 from sleuth.graphs.core.node import Call, new_graph, node
@@ -56,6 +56,17 @@ class Settings(DelegatingSettings):
         if self.approve_plan and self.method != "par-rag":
             raise ValueError(f"approve_plan: {self.method} has no plan beforehand, method must be par-rag")
         return self
+
+
+class EditedPlan(planning.Plan):
+    """Steps as they were shown; one without `needs`, such as a plain question, builds on the one before."""
+
+    steps: Annotated[list[planning.PlanStep], read_rows(lambda at: {"needs": [at - 1][at == 1 :]})] = Field(
+        min_length=1, max_length=planning.MAX_STEPS
+    )
+
+
+PlanReply = Reply[EditedPlan]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +112,6 @@ async def classify(state: State, call: Call[Settings]) -> Update:
         "hop": None,
         "plan": {},
         "decision": "",
-        "remark": "",
         "question": question,
         "kind": kind,
         "halted": halted,
@@ -145,16 +155,16 @@ async def clarify(state: State, call: Call[Settings]) -> Update:
 
 
 async def listen(state: State, runtime: Runtime[Context]) -> Update:
-    """Wait for the reply to a clarifying question; an empty one is ignored, and small talk is replied to meanwhile."""
+    """Wait for the reply to a clarifying question; small talk is replied to meanwhile."""
     settings = runtime.context.settings
     assert isinstance(settings, Settings)
     asked = next(message for message in reversed(state.messages) if message.additional_kwargs.get("asked_back"))
-    reply = interrupt({"question": asked.text, "options": asked.additional_kwargs.get("options", [])})
-    text = reply.strip() if isinstance(reply, str) else ""
+    request = {"question": asked.text, "options": asked.additional_kwargs.get("options", [])}
+    text: str = interrupt(request, response_schema=TextReply)
     if said := reply_by_rule(text, settings.method, state.messages):
         about = {"status": said["status"], "citations": said["citations"]}
         return {"messages": [HumanMessage(text), AIMessage(with_footnotes(said).text, additional_kwargs=about)]}
-    return {"messages": [HumanMessage(text)], "question": text, "verdict": None} if text else {}
+    return {"messages": [HumanMessage(text)], "question": text, "verdict": None}
 
 
 @node
@@ -189,19 +199,8 @@ async def approve(state: State) -> Update:
         for step in state.plan.values()
     ]
     about = f"The steps to answer: {state.question}\n`needs` are the numbers of the steps that one builds on, from 1."
-    decision, edited, remark = ask_approval(
-        "carry_out_plan", "steps", steps, about, remark=state.remark, read=read_steps
-    )
-    return {"decision": decision, "plan": edited or state.plan, "remark": remark}
-
-
-def read_steps(listed: list[Any]) -> dict[str, Step]:
-    """Read steps as they were shown, or plain questions, each of which builds on the one before."""
-    made = [
-        {"question": step, "needs": [at] if at else []} if isinstance(step, str) else step
-        for at, step in enumerate(listed)
-    ]
-    return number_steps(planning.Plan.model_validate({"steps": made}).steps)
+    decision, edited = ask_approval(PlanReply, "carry_out_plan", {"steps": steps}, about)
+    return {"decision": decision, "plan": number_steps(edited.steps) if edited else state.plan}
 
 
 @node
@@ -287,11 +286,9 @@ def begin(state: State) -> Literal["approve", "act", "answer"]:
     return "approve" if state.plan else "act"
 
 
-def carry_out(state: State) -> Literal["act", "approve", "answer"]:
-    """Route by the decision; without one the person is asked again."""
-    if state.decision == "reject":
-        return "answer"
-    return "act" if state.decision else "approve"
+def carry_out(state: State) -> Literal["act", "answer"]:
+    """Route by the decision."""
+    return "answer" if state.decision == "reject" else "act"
 
 
 def graph() -> StateGraph[State, Context, Message, State]:
@@ -367,5 +364,6 @@ METHOD = Method(
     when="questions follow up on answers, and may need clarification",
     graph=graph,
     settings=Settings,
+    approval=PlanReply,
     summarize_update=summarize,
 )

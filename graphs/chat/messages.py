@@ -1,13 +1,14 @@
 """Messages of a chat: their reducer, the part that roles read, and the data of ours besides the text."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from uuid import NAMESPACE_OID, uuid5
 
 from langchain_core.messages import AIMessage, AnyMessage, convert_to_messages
 from langchain_core.messages.ai import UsageMetadata
 from langgraph.channels import DeltaChannel
 from langgraph.graph.message import add_messages
+from pydantic import StringConstraints
 
 from sleuth.agents.formatting import Turn
 from sleuth.agents.llm.tracing import as_usage
@@ -17,6 +18,8 @@ from sleuth.graphs.evidence.answer_text import with_footnotes
 
 _SPEAKERS: Final[dict[str, Literal["user", "assistant"]]] = {"human": "user", "ai": "assistant"}
 
+TextReply = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+"""The reply to a clarifying question."""
 
 UNANSWERED: Final = ("stopped", "failed")
 """The statuses of a message of ours that states why a turn has no answer."""

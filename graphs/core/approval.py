@@ -2,76 +2,94 @@
 
 Request and reply have the shape of LangChain's human-in-the-loop middleware, which agent-chat-ui and Agent Inbox draw
 and fill in: https://docs.langchain.com/oss/python/langchain/human-in-the-loop. What is approved is one list of JSON
-objects, under one name: `{"steps": [...]}`.
+objects, under one name: `{"steps": [...]}`. Clients receive the JSON schema of the reply with the request.
 """
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, NotRequired, TypeVar
 
 from langgraph.types import interrupt
-from pydantic import ValidationError
+from pydantic import BeforeValidator, Field
+from typing_extensions import TypedDict
 
 from sleuth.graphs.core.context import parse_json
 
-T = TypeVar("T")
+Rows = TypeVar("Rows")
 
 Decision = Literal["", "approve", "edit", "reject"]
 
 
+class Decided(TypedDict):
+    """The list is approved or rejected as it was shown."""
+
+    type: Literal["approve", "reject"]
+    message: NotRequired[str | None]
+
+
+class EditedAction(TypedDict, Generic[Rows]):
+    """The action with another list."""
+
+    name: str
+    args: Rows
+
+
+class Edited(TypedDict, Generic[Rows]):
+    """Another list is approved."""
+
+    type: Literal["edit"]
+    edited_action: EditedAction[Rows]
+
+
+class Reply(TypedDict, Generic[Rows]):
+    """The reply to a request: one decision. `Rows` is the type of an edited list, under its name."""
+
+    decisions: Annotated[
+        list[Annotated[Decided | Edited[Rows], Field(discriminator="type")]], Field(min_length=1, max_length=1)
+    ]
+
+
 @dataclass(frozen=True, kw_only=True)
 class AwaitsApproval:
-    """Fields of the state of a run that waits for an approval; a base before the state of the run."""
+    """Field of the state of a run that waits for an approval; a base before the state of the run."""
 
     decision: Decision = ""
     """The person's decision."""
-    remark: str = ""
-    """The person's remark, or why their reply could not be used."""
 
 
 def ask_approval(
-    action: str,
-    name: str,
-    rows: Sequence[Mapping[str, Any]],
-    about: str,
-    *,
-    remark: str,
-    read: Callable[[list[Any]], T],
-) -> tuple[Decision, T | None, str]:
+    schema: type[Reply[Any]], action: str, rows: Mapping[str, Sequence[Mapping[str, Any]]], about: str
+) -> tuple[Decision, Any]:
     """Ask the person to approve an action on a named list, which they may edit, and wait for the reply.
 
     Args:
+        schema: the type of the reply.
         action: what happens after an approval, as a name.
-        name: the name of the list.
-        rows: the list.
+        rows: the list, under its name.
         about: what the person reads.
-        remark: why their last reply could not be used; empty at first.
-        read: parses an edited list, which may have been sent as JSON text; raises TypeError or ValueError.
 
     Returns:
-        The decision, empty if the reply cannot be used; the edited list; the person's remark, or why it cannot.
+        The decision, and the `Rows` of the schema if they were edited.
     """
-    about = f"{remark}\n\n{about}" if remark else about
-    shown = {"name": action, "args": {name: [dict(row) for row in rows]}, "description": about}
+    shown = {"name": action, "args": dict(rows), "description": about}
     allowed = {"action_name": action, "allowed_decisions": ["approve", "edit", "reject"]}
-    reply = interrupt({"action_requests": [shown], "review_configs": [allowed]})
-    try:
-        (decision,) = reply["decisions"]
-        match decision["type"]:
-            case "approve":
-                return "approve", None, ""
-            case "reject":
-                return "reject", None, str(decision.get("message") or "")
-            case "edit":
-                (edited,) = map(parse_json, decision["edited_action"]["args"].values())
-                if not isinstance(edited, list):
-                    raise TypeError("it must be a list")
-                return "edit", read(edited), ""
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else f"{type(error).__name__}: {error}"
-        return "", None, f"The last reply could not be used ({why})."
-    return "", None, "The last reply could not be used: it must approve, edit or reject."
+    request = {"action_requests": [shown], "review_configs": [allowed]}
+    (decision,) = interrupt(request, response_schema=schema)["decisions"]
+    return decision["type"], decision["edited_action"]["args"] if decision["type"] == "edit" else None
+
+
+def read_rows(defaults: Callable[[int], dict[str, Any]] = lambda number: {}) -> BeforeValidator:
+    """Return a validator of a list that may be JSON text and contain plain questions; rows have the defaults."""
+
+    def read(rows: object) -> object:
+        given = parse_json(rows)
+        if not isinstance(given, list):
+            return given
+        listed = [{"question": each} if isinstance(each, str) else each for each in given]
+        return [{**defaults(at), **each} if isinstance(each, dict) else each for at, each in enumerate(listed, start=1)]
+
+    return BeforeValidator(read)
 
 
 def parse_typed_decision(text: str, asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from langgraph.graph import StateGraph
 from pydantic import BaseModel, ValidationError
 
 from sleuth.graphs.core.answer import Graph
+from sleuth.graphs.core.approval import Reply
 from sleuth.graphs.core.context import Ablation, Context, MethodSettings, Stage
 from sleuth.graphs.core.state import RunState
 from sleuth.tools.data_files import read_toml
@@ -90,7 +91,7 @@ class Method:
     it was not measured. A `baseline` is included for comparison. A method whose `needs_model` is False reads with the
     evidence checker alone. `start_from_plan` returns the update that the node `plan` would make of given steps, for its
     settings; None if a method has no such plan. `answers` is the node whose model calls write the answer: their text is
-    streamed as that of a message.
+    streamed as that of a message. `approval` is the type of the reply to its request for approval.
 
     `summarize_update` describes the update of a node in lines. `read_graph` and `read_table` return the question's
     graph and the table that a state contains, for the answer; by default there are none.
@@ -106,6 +107,7 @@ class Method:
     answers: str = "answer"
     baseline: bool = False
     needs_model: bool = True
+    approval: type[Reply[Any]] | None = None
     start_from_plan: Callable[[dict[str, Any], Any], Mapping[str, Any]] | None = None
     summarize_update: Callable[[Mapping[str, Any]], list[str]] = summarize_update
     read_graph: Callable[[Mapping[str, Any]], Graph | None] = lambda state: None

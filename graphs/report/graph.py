@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
-from pydantic import BeforeValidator
 from pydantic import Field as Setting
 from typing_extensions import TypedDict
 
@@ -32,8 +31,8 @@ from sleuth.agents.roles.reporting import (
 )
 from sleuth.agents.roles.reporting import Section as WrittenSection
 from sleuth.graphs.core.answer import Note, Subrun, Verdict, make_verdict
-from sleuth.graphs.core.approval import AwaitsApproval, ask_approval
-from sleuth.graphs.core.context import Context, SubrunResult, parse_json
+from sleuth.graphs.core.approval import AwaitsApproval, Reply, ask_approval, read_rows
+from sleuth.graphs.core.context import Context, SubrunResult
 from sleuth.graphs.core.method import REPORT, Method, summarize_update
 from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with
 from sleuth.graphs.core.passages import archive_passages
@@ -53,13 +52,16 @@ _FIRST_SEARCH = 8
 """Passages from which the outline is made."""
 
 
+Sections = Annotated[list[OutlinedSection], read_rows(), Setting(max_length=MAX_SECTIONS)]
+"""Sections as JSON, or plain questions."""
+
+
 class Settings(DelegatingSettings):
     """Settings of `--set`."""
 
     method: MethodName = Setting(default="auto", description="what researches the sections")
-    sections: Annotated[list[OutlinedSection], BeforeValidator(parse_json)] = Setting(
+    sections: Sections = Setting(
         default=[],
-        max_length=MAX_SECTIONS,
         description='the outline as JSON: [{"heading": "Costs", "question": "What does it cost?"}]; default: planned',
     )
     max_sections: int = Setting(default=6, ge=1, le=GUIDED_SECTIONS, description="sections of a planned outline")
@@ -68,6 +70,15 @@ class Settings(DelegatingSettings):
     )
     min_support: float = Setting(default=0.5, ge=0, le=1, description="the least support of a sentence that is kept")
     approve: bool = Setting(default=False, description="the outline waits for approval")
+
+
+class EditedOutline(TypedDict):
+    """The sections to write instead of those that were shown."""
+
+    sections: Annotated[Sections, Setting(min_length=1)]
+
+
+OutlineReply = Reply[EditedOutline]
 
 
 class Section(TypedDict):
@@ -138,11 +149,9 @@ async def approve(state: State) -> Update:
     """Wait until the outline is approved, edited or rejected."""
     about = f"The sections of a report about: {state.question}"
     shown = [*state.sections.values()]
-    decision, edited, remark = ask_approval(
-        "write_report", "sections", shown, about, remark=state.remark, read=read_sections
-    )
-    sections = {key: edited.get(key) for key in {**state.sections, **edited}} if edited else {}
-    return {"decision": decision, "sections": sections, "remark": remark}
+    decision, edited = ask_approval(OutlineReply, "write_report", {"sections": shown}, about)
+    sections = {**dict.fromkeys(state.sections), **_numbered(edited["sections"])} if edited else {}
+    return {"decision": decision, "sections": sections}
 
 
 @node_with(shared_by=lambda state: state.sharing)
@@ -280,15 +289,6 @@ def graph() -> StateGraph[State, Context, Question, State]:
 # What the nodes above are made of
 
 
-def read_sections(listed: Sequence[Any]) -> dict[str, Section]:
-    """Read sections as they were shown, or plain questions, and number them."""
-    if not 0 < len(listed) <= MAX_SECTIONS:
-        raise ValueError(f"a report has 1 to {MAX_SECTIONS} sections")
-    return _numbered(
-        [OutlinedSection.model_validate({"question": each} if isinstance(each, str) else each) for each in listed]
-    )
-
-
 def _with_own_question(sections: Sequence[OutlinedSection], passages: Sequence[Passage]) -> list[OutlinedSection]:
     """Return the sections whose question is neither a repetition nor copied from a passage, as small models do."""
     texts, kept = [comparison_key(passage.text) for passage in passages], dict[str, OutlinedSection]()
@@ -360,5 +360,6 @@ METHOD = Method(
     calls="the research of each section, and one to write it",
     graph=graph,
     settings=Settings,
+    approval=OutlineReply,
     summarize_update=summarize,
 )

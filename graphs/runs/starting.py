@@ -34,6 +34,7 @@ from sleuth.graphs.runs.turns import (
     branching_turn,
     continuing_turn,
     first_turn,
+    read_reply,
     replying_turn,
 )
 from sleuth.tools.errors import UsageError
@@ -157,7 +158,7 @@ class RunStarter(RunReader):
             is_locked: the caller holds the lock of the thread.
 
         Raises:
-            UsageError: a setting cannot be used.
+            UsageError: a setting or the reply cannot be used.
             RunError: a reply was given already, or the run is no chat and waits for nothing.
             ThreadBusy: a turn is running.
         """
@@ -247,7 +248,7 @@ class RunStarter(RunReader):
 
         Raises:
             UnknownName: there is no such run or checkpoint.
-            UsageError: the run does not wait for a reply.
+            UsageError: the run does not wait for a reply, or cannot use this one.
             RunError: a reply was given already.
             ThreadBusy: it is running.
         """
@@ -255,4 +256,5 @@ class RunStarter(RunReader):
             state = await self.state(thread, checkpoint) if checkpoint else latest
             if not state.interrupts:
                 raise UsageError(f"Thread {id} does not wait for a reply.")
+            value = read_reply(thread.method, state, value)
             await self._queue(thread, replying_turn(thread, latest, value, start=checkpoint))

@@ -7,9 +7,11 @@ from typing import Any
 
 from langchain_core.messages import AnyMessage, HumanMessage, convert_to_messages
 from langgraph.types import Command, StateSnapshot
+from pydantic import TypeAdapter, ValidationError
 
 from sleuth.graphs.chat.messages import (
     UNANSWERED,
+    TextReply,
     answer_message,
     append_messages,
     message_to_json,
@@ -19,8 +21,9 @@ from sleuth.graphs.core.answer import Answer, Verdict
 from sleuth.graphs.core.approval import parse_typed_decision
 from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.persistence.threads import Thread, ThreadState, Turn
+from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.execution import checkpoint_id_of
-from sleuth.tools.errors import RunError
+from sleuth.tools.errors import RunError, UsageError
 
 
 def input_for(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command[Any] | None:
@@ -30,12 +33,8 @@ def input_for(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command[
         return None if state.values or state.tasks else {"question": thread.question}
     if turn.at != checkpoint_id_of(state):
         return None
-    asked = pending_interrupt(state)
-    if turn.reply is not None or (asked and turn.start is None):
-        value = turn.text if turn.reply is None else json.loads(turn.reply)
-        if isinstance(value, str) and asked and "action_requests" in asked:
-            value = parse_typed_decision(value, asked)
-        return Command(resume=value)
+    if turn.reply is not None:
+        return Command(resume=json.loads(turn.reply))
     if thread.method != CHAT:  # a finished survey is updated
         return {"question": thread.question}
     return {"messages": [*convert_to_messages(turn.before), HumanMessage(turn.text, id=turn.id)]}
@@ -45,10 +44,13 @@ def continuing_turn(thread: Thread, latest: StateSnapshot, text: str, *, message
     """Return the turn of a message that continues a conversation, or replies to what the thread waits for."""
     if _is_unfinished_chat(thread, latest):
         return branching_turn(thread, latest, text, start="", message_id=message_id)
-    id = message_id or uuid.uuid4().hex
+    id, reply = message_id or uuid.uuid4().hex, None
     if latest.interrupts:  # it is a part of the turn that waits
-        id = thread.options.turn.id if thread.options.turn else ""
-    return Turn(text=text, at=checkpoint_id_of(latest), id=id, **_chat_before(thread))
+        id, reply = (
+            thread.options.turn.id if thread.options.turn else "",
+            json.dumps(read_reply(thread.method, latest, text)),
+        )
+    return Turn(text=text, reply=reply, at=checkpoint_id_of(latest), id=id, **_chat_before(thread))
 
 
 def branching_turn(thread: Thread, latest: StateSnapshot, text: str, *, start: str, message_id: str) -> Turn:
@@ -57,6 +59,27 @@ def branching_turn(thread: Thread, latest: StateSnapshot, text: str, *, start: s
     before = _left_messages(thread, latest) if start in ("", at) and _is_unfinished_chat(thread, latest) else []
     about = _chat_before(thread) | ({"before": [message_to_json(each) for each in before]} if before else {})
     return Turn(text=text, at=at, start=start or at, id=id, **about)
+
+
+def read_reply(method: str, state: StateSnapshot, reply: Any) -> Any:  # noqa: ANN401 - any JSON
+    """Return a reply to the interrupt of a state as the graph reads it; a reply may be typed, or name the interrupt.
+
+    Raises:
+        UsageError: the reply cannot be used.
+    """
+    (waiting, *_), schema, remedy = state.interrupts, TextReply, "Reply with a text."
+    if isinstance(reply, dict) and reply.keys() == {waiting.id}:
+        reply = reply[waiting.id]
+    if "action_requests" in waiting.value:
+        schema, remedy = runnable(method).approval, "Reply approve, reject, or with another list."
+        reply = parse_typed_decision(reply, waiting.value) if isinstance(reply, str) else reply
+    try:
+        TypeAdapter[object](schema).validate_python(reply)
+    except ValidationError as error:
+        place, why = ".".join(map(str, error.errors()[0]["loc"])).rpartition("args.")[2], error.errors()[0]["msg"]
+        why = f"{place}: {why}" if place else why
+        raise UsageError(f"The reply cannot be used ({why.replace('Value error, ', '')}). {remedy}") from None
+    return reply
 
 
 def replying_turn(thread: Thread, latest: StateSnapshot, value: Any, *, start: str) -> Turn:  # noqa: ANN401 - any JSON

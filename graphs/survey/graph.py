@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 from pydantic import Field as Setting
 from typing_extensions import TypedDict
 
@@ -30,8 +30,8 @@ from sleuth.agents.roles.surveying import (
     SurveySentence,
 )
 from sleuth.graphs.core.answer import Note, Status, Verdict, make_verdict
-from sleuth.graphs.core.approval import AwaitsApproval, ask_approval
-from sleuth.graphs.core.context import CheckedSettings, Context, parse_json
+from sleuth.graphs.core.approval import AwaitsApproval, Reply, ask_approval, read_rows
+from sleuth.graphs.core.context import CheckedSettings, Context
 from sleuth.graphs.core.method import SURVEY, Method
 from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with
 from sleuth.graphs.core.state import Keyed, Question, RunState, SharesBudget, Update
@@ -78,12 +78,29 @@ def _with_unique_names(columns: list[ColumnSetting]) -> list[ColumnSetting]:
     return columns
 
 
+Columns = Annotated[
+    list[ColumnSetting],
+    AfterValidator(_with_unique_names),
+    read_rows(lambda number: {"name": f"column {number}"}),
+    Setting(max_length=MAX_COLUMNS),
+]
+"""Columns as JSON, or plain questions."""
+
+
+class EditedColumns(TypedDict):
+    """The columns to ask instead of those that were shown."""
+
+    columns: Annotated[Columns, Setting(min_length=1)]
+
+
+ColumnsReply = Reply[EditedColumns]
+
+
 class Settings(CheckedSettings):
     """Settings of `--set`."""
 
-    columns: Annotated[list[ColumnSetting], BeforeValidator(parse_json), AfterValidator(_with_unique_names)] = Setting(
+    columns: Columns = Setting(
         default=[],
-        max_length=MAX_COLUMNS,
         description='columns as JSON: [{"name": "end", "question": "When does it end?", "kind": "date"}]; '
         "kind is text, number, date or yes-no; default: as a model plans them",
     )
@@ -163,13 +180,11 @@ async def approve(state: State) -> Update:
     """Wait until the columns are approved, edited or rejected."""
     conditions = "".join(f"\nCounted: {line}" for line in map(_in_words, state.conditions))
     about = f"What each document is asked, for: {state.question}{conditions}"
-    decision, edited, remark = ask_approval(
-        "ask_documents", "columns", state.columns, about, remark=state.remark, read=read_columns
-    )
-    columns = edited or state.columns
+    decision, edited = ask_approval(ColumnsReply, "ask_documents", {"columns": state.columns}, about)
+    columns = [each.model_dump() for each in edited["columns"]] if edited else state.columns
     names = {each["name"] for each in columns}
     conditions_left = [each for each in state.conditions if each["column"] in names]
-    return {"decision": decision, "columns": columns, "conditions": conditions_left, "remark": remark}
+    return {"decision": decision, "columns": columns, "conditions": conditions_left}
 
 
 @node
@@ -299,16 +314,6 @@ def graph() -> StateGraph[State, Context, Question, State]:
 # What the nodes above are made of
 
 
-def read_columns(listed: Sequence[Any]) -> list[Column]:
-    """Read columns as they were shown, or plain questions."""
-    if not 0 < len(listed) <= MAX_COLUMNS:
-        raise ValueError(f"a survey has 1 to {MAX_COLUMNS} columns")
-    rows = [{"question": each} if isinstance(each, str) else each for each in listed]
-    named = [{"name": f"column {at}", **row} for at, row in enumerate(rows, start=1)]
-    columns = _with_unique_names([ColumnSetting(**row) for row in named])
-    return [Column(name=each.name, question=each.question, kind=each.kind) for each in columns]
-
-
 def _in_words(condition: Condition) -> str:
     return f"{condition['column']} {condition['operator']} {condition['value']}"
 
@@ -428,6 +433,7 @@ METHOD = Method(
     calls="one for each document and column",
     graph=graph,
     settings=Settings,
+    approval=ColumnsReply,
     summarize_update=summarize,
     read_table=read_table,
 )

@@ -16,6 +16,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command
 from langgraph_sdk import get_client
 from pydantic import ValidationError, create_model
 
@@ -25,6 +26,7 @@ from sleuth.graphs.core.streaming import TokenStream
 from sleuth.graphs.registry import configure, runnable, without_replies
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, CheckpointerSubruns
 from sleuth.graphs.runs.request import check_question
+from sleuth.graphs.runs.turns import read_reply
 from sleuth.studio.client.sleuth import Sleuth, open_sleuth
 from sleuth.studio.server.schemas.runs import BudgetForm
 from sleuth.tools.errors import RunError, SleuthError, UsageError
@@ -70,9 +72,12 @@ class DevGraph(CompiledStateGraph[Any, Any, Any, Any]):
             raise UserVisibleError(str(error)) from error
 
     async def _checked(self, input: Any, config: RunnableConfig) -> Any:  # noqa: ANN401 - as the base has it
-        """Return the input with a checked question; raise RunError if the thread has a question already."""
+        """Return the input with a checked question or reply; raise RunError if the thread has a question already."""
+        if isinstance(input, Command) and self.checkpointer:
+            waiting = await self.aget_state(config)
+            return replace(input, resume=read_reply(self.name, waiting, input.resume)) if waiting.interrupts else input
         if not isinstance(input, dict):
-            return input  # None or a command resumes the run
+            return input  # None resumes the run
         if self.name == CHAT:  # every message in a thread is a turn
             messages = convert_to_messages(input.get("messages") or [])
             check_question(messages[-1].text if messages else "")

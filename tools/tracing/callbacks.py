@@ -8,6 +8,7 @@ keeps its own tracing.
 
 import logging
 import os
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -66,14 +67,14 @@ def traced(config: RunnableConfig | None, tracing: Tracing, *, texts: bool = Fal
     Args:
         config: the config that the run is called with.
         tracing: the setting. LangSmith's applies where the caller has not chosen.
-        texts: whether OpenTelemetry's spans contain texts.
+        texts: whether traces contain questions, passages, prompts and replies.
 
     Raises:
         MissingExtra: the setting is `otel`, and its extra is not installed.
     """
     callbacks = [each.get("callbacks") for each in (config, var_child_runnable_config.get()) if each]
     is_decided = any(isinstance(each, LangChainTracer) for given in callbacks for each in _handlers(given))
-    tracers: list[BaseCallbackHandler] = [] if is_decided else [_tracer(tracing)]
+    tracers: list[BaseCallbackHandler] = [] if is_decided else [_tracer(tracing, texts)]
     if tracing == "otel" and not any(map(_span_handlers, callbacks)):
         tracer = open_tracer("otel")
         from sleuth.tools.tracing.spans import SpanHandler
@@ -117,7 +118,7 @@ def trace_headers(callbacks: BaseCallbackManager | None, run: UUID | None = None
     return headers
 
 
-def _tracer(tracing: Tracing) -> LangChainTracer:
+def _tracer(tracing: Tracing, texts: bool) -> LangChainTracer:
     """Return the tracer that the caller's code has chosen, otherwise that of the setting."""
     context, chosen = get_tracing_context(), tracing_v2_callback_var.get()
     if chosen is not None:
@@ -125,15 +126,26 @@ def _tracer(tracing: Tracing) -> LangChainTracer:
     if context["parent"] is not None or context["enabled"]:
         return LangChainTracer(client=context["parent"].client if context["parent"] else context["client"])
     if tracing == "langsmith" and context["enabled"] is None:
-        return LangChainTracer(client=context["client"] or _langsmith())
+        return LangChainTracer(client=context["client"] or _langsmith(texts))
     if context["enabled"] is None:
         _warn_of_ignored_variables()
     return Untraced()
 
 
+def without_message(payload: dict[str, Any]) -> dict[str, Any]:
+    """Return the metadata or the error of a run, of an error only its type: its message may quote a text."""
+    error = payload.get("error")
+    return {**payload, "error": re.match(r"\w*", error)[0]} if isinstance(error, str) else payload
+
+
+WITHOUT_TEXTS: dict[str, Any] = {"hide_inputs": True, "hide_outputs": True, "anonymizer": without_message}
+"""Options of a LangSmith client that sends names, times, ids and numbers only, also of the runs within a node."""
+
+
 @cache
-def _langsmith() -> Client:
-    return Client(session=direct_session(os.environ.get("LANGSMITH_ENDPOINT") or "https://api.smith.langchain.com"))
+def _langsmith(texts: bool) -> Client:
+    url = os.environ.get("LANGSMITH_ENDPOINT") or "https://api.smith.langchain.com"
+    return Client(session=direct_session(url), **({} if texts else WITHOUT_TEXTS))
 
 
 def _span_handlers(callbacks: Callbacks) -> "list[SpanHandler]":

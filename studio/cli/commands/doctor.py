@@ -261,11 +261,10 @@ def _pgvector(settings: Settings) -> str:
 
 @in_thread
 def _tracing(settings: Settings) -> str:
-    if settings.tracing == "langsmith":
-        return "on: questions, passages, prompts and replies of runs are sent to LangSmith (SLEUTH_TRACING)"
-    if settings.tracing == "otel":
+    if settings.tracing != "off":
         open_tracer(settings.tracing)
-        what = "spans with questions, passages, prompts and replies" if settings.trace_texts else "spans without texts"
-        return f"on: {what} are sent to {urlsplit(endpoint()).netloc.rpartition('@')[2]} (SLEUTH_TRACING)"
+        where = "LangSmith" if settings.tracing == "langsmith" else urlsplit(endpoint()).netloc.rpartition("@")[2]
+        what = "with questions, passages, prompts and replies" if settings.trace_texts else "without texts"
+        return f"on: runs {what} are sent to {where} (SLEUTH_TRACING)"
     ignored = tracing_variables(os.environ)
     return "off, no trace is sent anywhere" + (f"; ignored: {', '.join(ignored)}" if ignored else "")

@@ -67,7 +67,7 @@ def values_of(state: StateSnapshot, thread: Thread) -> dict[str, Any]:
 
 def interrupts_view(interrupts: Iterable[Interrupt]) -> list[dict[str, Any]]:
     """Return interrupts that wait for a reply."""
-    return [{"id": each.id, "value": each.value} for each in interrupts]
+    return [{"id": each.id, "value": each.value, "response_schema": each.response_schema} for each in interrupts]
 
 
 def _metadata_of(thread: Thread) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import pytest
+from langchain_core import exceptions
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.tool import tool_call_chunk as create_tool_call_chunk
@@ -15,9 +16,9 @@ from model_server import Recorder
 from pydantic import Field
 
 from sleuth.agents.llm.chat_models import ChatModels
-from sleuth.agents.llm.client import ESTIMATED, NO_CHOICE, NO_LOGPROBS, NO_SCHEMA
+from sleuth.agents.llm.client import ESTIMATED, NO_CHOICE, NO_LOGPROBS, NO_SCHEMA, REFUSED
 from sleuth.agents.model import Message, Request, Sampling
-from sleuth.tools.errors import ModelTimeout, ModelUnavailable, UnknownName
+from sleuth.tools.errors import BadReply, ContextTooLong, ModelError, ModelTimeout, ModelUnavailable, UnknownName
 
 SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
 USAGE = {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10, "input_token_details": {"cache_read": 5}}
@@ -157,6 +158,57 @@ async def test_errors_name_the_model() -> None:
         await models(Plain(fails=OSError("no route"))).call(request())
     with pytest.raises(ModelTimeout, match="Plain gave no reply within"):
         await models(Plain(fails=TimeoutError())).call(request())
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "text"),
+    [
+        (
+            exceptions.ModelRateLimitError("slow down"),
+            ModelUnavailable,
+            "Plain is overloaded: .*slow down. Lower SLEUTH_CONC",
+        ),
+        (
+            exceptions.ModelConnectionError("no route"),
+            ModelUnavailable,
+            "Plain cannot be reached: .*no route. Check the",
+        ),
+        (exceptions.ModelAPIError("status 500"), ModelUnavailable, "Plain failed: ModelAPIError: status 500"),
+        (exceptions.ModelTimeoutError("late"), ModelTimeout, "Plain gave no reply within"),
+        (
+            exceptions.ContextOverflowError("9000 tokens"),
+            ContextTooLong,
+            "Plain finds the prompt too long: .*9000 tokens",
+        ),
+        (exceptions.ModelRefusalError("I must not"), BadReply, "Plain refuses to reply: .*I must not"),
+        (exceptions.ModelAuthenticationError("no key"), ModelError, "Plain refuses the key"),
+        (exceptions.ModelPermissionDeniedError("no"), ModelError, "Plain refuses the key"),
+        (exceptions.ModelNotFoundError("gpt"), ModelError, "Plain is not served"),
+        (exceptions.ModelInvalidRequestError("bad role"), ModelError, "Plain refuses the call: .*bad role"),
+    ],
+)
+async def test_errors_of_langchain_have_their_kind(fault: Exception, kind: type[ModelError], text: str) -> None:
+    with pytest.raises(ModelError, match=text) as raised:
+        await models(Plain(fails=fault)).call(request())
+    assert type(raised.value) is kind
+
+
+async def test_refused_temperature_is_left_out() -> None:
+    class Fixed(Plain):
+        def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+            if self.temperature is not None:
+                raise exceptions.ModelInvalidRequestError("Unsupported parameter: 'temperature'")
+            return super()._generate(messages)
+
+    reply = await models(Fixed()).call(request(sampling=Sampling(temperature=0.5)))
+    assert (reply["text"], reply["warnings"]) == ("Kelp Fair", [REFUSED.format("temperature"), ESTIMATED])
+
+
+@pytest.mark.parametrize("listener", [None, Recorder()])
+async def test_message_that_is_a_refusal_is_no_reply(listener: Recorder | None) -> None:
+    declined = AIMessage([{"type": "refusal", "refusal": "I must not"}])
+    with pytest.raises(BadReply, match=r"Plain refuses to reply: .*I must not"):
+        await models(Plain(reply=declined)).call(request(listener=listener))
 
 
 async def test_roles_may_have_models_of_their_own() -> None:

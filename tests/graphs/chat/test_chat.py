@@ -3,11 +3,14 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import jsonschema
 import pytest
 from chat_model import BACK, ChatModel
+from jsonschema import Draft202012Validator
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, Interrupt
+from pydantic import ValidationError
 from scenes import Chain, Json, Replying, Shelf, down_once, resolves, sent, without_checkpoints
 
 from sleuth.agents.model import DEMO_MODEL, Reply, Request
@@ -291,12 +294,14 @@ async def test_clarify_reply_resumes_the_question(chain: Chain) -> None:
     assert [message.text for message in talk.state["messages"]][:3] == ["How old is it?", BACK["question"], "the yard"]
 
 
-@pytest.mark.parametrize("empty", ["", {"no": "text"}])
-async def test_listen_ignores_empty_reply(chain: Chain, empty: Any) -> None:
+@pytest.mark.parametrize("empty", ["", " ", {"no": "text"}])
+async def test_listen_refuses_empty_reply(chain: Chain, empty: Any) -> None:
     talk = Talk(ChatModel(chain, "ambiguous"), chain)
     await talk.send("How old is it?")
-    assert await talk.send(Command(resume=empty)) is None
-    assert [each.value for each in talk.waiting] == [BACK]
+    assert [(each.value, each.response_schema) for each in talk.waiting] == [(BACK, {"type": "string", "minLength": 1})]
+    with pytest.raises(ValidationError):
+        await talk.send(Command(resume=empty))
+    assert (await talk.turn(Command(resume="the yard"))).text.startswith("1868")
 
 
 async def test_clarify_accepts_reply_as_message(chain: Chain) -> None:
@@ -338,6 +343,12 @@ async def test_approve_runs_approved_plan(chain: Chain) -> None:
     (action,) = asked["action_requests"]
     assert [step["question"] for step in action["args"]["steps"]] == [hop.planned for hop in chain.hops]
     assert asked["review_configs"][0]["allowed_decisions"] == ["approve", "edit", "reject"]
+    (schema,) = (each.response_schema for each in talk.waiting)
+    Draft202012Validator.check_schema(schema)
+    for usable in ({"type": "approve"}, edit(action["args"]["steps"])):
+        Draft202012Validator(schema).validate({"decisions": [usable]})
+    with pytest.raises(jsonschema.ValidationError):
+        Draft202012Validator(schema).validate({"decisions": [edit([])]})
     assert talk.shelf.queries == []
     plan = talk.state["messages"][-1]
     assert (plan.type, chain.hops[0].planned in plan.text) == ("ai", True)
@@ -363,11 +374,13 @@ async def test_approve_runs_edited_plan(chain: Chain, as_text: bool) -> None:
     ["go on", {"decisions": []}, {"decisions": [{"type": "perhaps"}]}, {"decisions": [edit([])]}]
     + [{"decisions": [edit(steps)]} for steps in ("{", "1", [{"needs": [1]}], [7])],
 )
-async def test_approve_invalid_reply_is_asked_again(chain: Chain, unusable: Any) -> None:
+async def test_approve_invalid_reply_is_refused(chain: Chain, unusable: Any) -> None:
     talk = await shown(chain)
-    assert await talk.send(Command(resume=unusable)) is None
-    (asked,) = (each.value for each in talk.waiting)
-    assert "could not be used" in asked["action_requests"][0]["description"]
+    before = await talk.graph.aget_state(talk.config)
+    with pytest.raises(ValidationError):
+        await talk.send(Command(resume=unusable))
+    after = await talk.graph.aget_state(talk.config)
+    assert (after.config, after.values, after.interrupts) == (before.config, before.values, before.interrupts)
     assert (await talk.turn(reply({"type": "approve"}))).text.startswith("1868")
 
 

@@ -14,7 +14,7 @@ from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.runs.history import fork_run
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
-from sleuth.tools.errors import ModelUnavailable, RunError
+from sleuth.tools.errors import ModelUnavailable, RunError, UsageError
 from sleuth.tools.evidence_checker import Evidence
 from sleuth.tools.evidence_checker.checker import Support
 
@@ -173,10 +173,12 @@ async def test_outline_waits_for_approval(store: Store, reply: str, sections: An
     asked = await report(runs, approve=True, budget=Budget(max_calls=50))
     assert asked.status == "waiting"
     assert "When was the Alder yard founded?" in asked.text
-    assert await runs.start(RunRequest(question="perhaps", method="report", thread=asked.thread)) == asked.thread
-    again = await finish(runs, asked.thread)
-    assert again.status == "waiting"
-    assert "could not be used" in again.text
+    before = await runs.store.threads.get(asked.thread)
+    for unusable in ("perhaps", "[]", '[{"heading": "Its owner"}]', '["Why?", 7]'):
+        with pytest.raises(UsageError, match=r"cannot be used \(sections.*approve, reject, or with another list"):
+            await runs.start(RunRequest(question=unusable, method="report", thread=asked.thread))
+    assert await runs.store.threads.get(asked.thread) == before
+    assert await finish(runs, asked.thread) == asked
     await runs.start(RunRequest(question=reply, method="report", thread=asked.thread))
     answer = await finish(runs, asked.thread)
     if sections is None:

@@ -1,7 +1,9 @@
 """A chat as runs of one thread: each message is a turn, also after an interruption."""
 
 import json
+import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from chat_model import BACK, ChatModel
@@ -96,6 +98,30 @@ async def test_plan_is_edited_as_a_list(runs_with: RunsFor, chain: Chain) -> Non
     await finish(runs, "talk")
     await runs.start(RunRequest(question=json.dumps([chain.hops[1].asked]), method="chat", thread="talk"))
     assert [note["question"] for note in (await finish(runs, "talk")).notes][:1] == [chain.hops[1].asked]
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        ({"decisions": []}, "decisions: List should have at least 1 item"),
+        ({"decisions": [{"type": "perhaps"}]}, "decisions.0: Input tag 'perhaps'"),
+        (7, "Input should be a valid dictionary"),
+        ("[", "steps: it is not JSON"),
+    ],
+)
+async def test_invalid_reply_is_refused_before_it_is_stored(
+    runs_with: RunsFor, chain: Chain, reply: Any, why: str
+) -> None:
+    runs = runs_with(ChatModel(chain, "question"))
+    await begin(runs, chain.question, approve_plan=True)
+    waiting, before = await finish(runs, "talk"), await runs.store.threads.get("talk")
+    with pytest.raises(UsageError, match=re.escape(f"The reply cannot be used ({why}")):
+        await runs.reply("talk", reply)
+    assert await runs.store.threads.get("talk") == before
+    assert await finish(runs, "talk") == waiting, "resumed without a reply, it still waits"
+    (named,) = (await runs.state(before)).interrupts
+    await runs.reply("talk", {named.id: "approve"})
+    assert (await finish(runs, "talk")).text == "1868"
 
 
 @pytest.mark.parametrize("at", range(1, 4))

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -17,15 +17,18 @@ from scenes import Shelf, passage
 from scripted_model import ScriptedModel
 
 from sleuth.graphs.baselines.closed_book import Settings as ClosedBook
+from sleuth.graphs.baselines.plain_rag import Settings as PlainRag
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.core.subrun import in_fresh_context
 from sleuth.graphs.runs.execution import compile_method, stream_steps
 from sleuth.studio.client.functions import graph
 from sleuth.studio.client.langchain_parts import tool_of
 from sleuth.tools.errors import RunError
+from sleuth.tools.search import Query
 from sleuth.tools.settings import Tracing, tracing_variables
 from sleuth.tools.storage.archive import MemoryArchive
 from sleuth.tools.tracing import callbacks as tracing
+from sleuth.tools.types import Hit
 
 VARIABLES = ["LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2"]
 QUESTION = {"question": "How high is the tower?"}
@@ -222,6 +225,39 @@ async def test_setting_traces_the_run(recorder: Recorder, client: Client, monkey
     with tracing_context(client=client):
         assert await ran("langsmith")
     assert any("How high" in each for each in recorder.sent)
+
+
+class Lost(Shelf):
+    async def search(self, query: Query) -> list[Hit]:
+        raise RuntimeError(f"lost: {query.text}")
+
+
+async def looked_up(shelf: Shelf) -> bool:
+    reading = {"answerable": True, "answer": "30 m", "citations": [{"source": 1, "quote": "It is 30 m high."}]}
+    settings = PlainRag(mode="keyword", check_evidence=False)
+    context = replace(given("langsmith"), model=ScriptedModel([reading]), retriever=shelf, settings=settings)
+    graph = compile_method("plain-rag", InMemorySaver())
+    return bool([step async for step in stream_steps(graph, {**QUESTION}, place(), context)])
+
+
+@pytest.mark.parametrize("texts", [False, True])
+async def test_langsmith_receives_texts_only_on_request(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch, texts: bool
+) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    options: dict[str, Any] = {} if texts else tracing.WITHOUT_TEXTS
+    url = "http://langsmith.invalid"
+    hiding = Client(
+        api_url=url, api_key="key", session=recorder, auto_batch_tracing=False, info={"version": "1"}, **options
+    )
+    with tracing_context(client=hiding):
+        assert await looked_up(Shelf([TOWER]))
+        with pytest.raises(RuntimeError):
+            await looked_up(Lost([TOWER]))
+    sent = "".join(recorder.sent)
+    assert "retrieve" in sent and "RuntimeError" in sent and "thread_id" in sent
+    assert [text in sent for text in ("How high", "It is 30 m high", "Varn")] == [texts] * 3
 
 
 @pytest.mark.parametrize("value", ["", "0", "false", "False", " off "])

@@ -43,7 +43,7 @@ async def test_doctor_names_near_duplicates_and_how_to_delete_them(tmp_path: Pat
 
 
 NOWHERE = "127.0.0.1:9"
-SPANS = "on: spans without texts are sent to 127.0.0.1:4318 (SLEUTH_TRACING)"
+SPANS = "on: runs without texts are sent to 127.0.0.1:4318 (SLEUTH_TRACING)"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from kelp_fair import FAIR, QUESTION, READING, Fixed, replying
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
+from langchain_core.exceptions import ModelConnectionError
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool
 from langchain_core.vectorstores import InMemoryVectorStore
@@ -18,7 +19,7 @@ from langchain_tests.unit_tests import ToolsUnitTests
 
 import sleuth
 from sleuth import sync
-from sleuth.tools.errors import UsageError
+from sleuth.tools.errors import StoreError, UsageError
 from sleuth.tools.search import Query
 from sleuth.tools.search.langchain import LangChainRetriever
 from sleuth.tools.search.vectors.embedder import LangChainEmbedder
@@ -102,6 +103,18 @@ def test_vectors_have_length_one() -> None:
     Constant.row = (0.0, 0.0)
     with pytest.raises(UsageError, match="no usable vectors"):
         embedder.embed_query("a")
+
+
+def test_failure_of_the_embedder_is_named() -> None:
+    class Down(Constant):
+        def embed_query(self, text: str) -> list[float]:
+            raise ModelConnectionError("no route")
+
+        embed_documents = embed_query  # type: ignore[assignment]
+
+    for embed in (LangChainEmbedder(Down()).embed_query, LangChainEmbedder(Down()).embed_passages):
+        with pytest.raises(StoreError, match="The embedder Down:constant fails: ModelConnectionError: no route"):
+            embed("a")  # type: ignore[operator]
 
 
 async def test_functions_of_the_package(settings: sleuth.Settings, folder: Path) -> None:

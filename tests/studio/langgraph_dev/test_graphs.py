@@ -1,9 +1,12 @@
 import json
+from importlib.util import module_from_spec, spec_from_file_location
 from typing import Any
 
 import pytest
 from folders import ROOT
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph_cli.config import get_unknown_keys, validate_config_file
+from langgraph_cli.schemas import HttpConfig
 
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.registry import METHODS, OTHERS
@@ -22,6 +25,19 @@ SERVED: dict[str, dev.DevGraph] = {
 def test_graphs_serve_every_method_under_its_name() -> None:
     assert {name: graph.name for name, graph in SERVED.items()} == {name: name for name in ALL}
     assert {name: entry["description"] for name, entry in GRAPHS.items()} == {name: ALL[name].line for name in ALL}
+
+
+def test_langgraph_json_is_generated_and_valid() -> None:
+    spec = spec_from_file_location("hooks", ROOT / "docs" / "hooks.py")
+    assert spec and spec.loader
+    hooks = module_from_spec(spec)
+    spec.loader.exec_module(hooks)
+    assert CONFIG.read_text(encoding="utf-8") == hooks.serve_graphs(), "run: python docs/hooks.py"
+    config = json.loads(CONFIG.read_text(encoding="utf-8"))
+    assert get_unknown_keys({key: value for key, value in config.items() if key != "$schema"}) == []
+    assert config["http"].keys() <= HttpConfig.__annotations__.keys()
+    assert validate_config_file(CONFIG)["python_version"] == "3.11"
+    assert config["checkpointer"]["serde"] == {"pickle_fallback": False}
 
 
 def test_langgraph_json_disables_tracing() -> None:

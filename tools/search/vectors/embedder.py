@@ -6,6 +6,7 @@ All methods block: call them in a thread.
 import ctypes
 import os
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from importlib.metadata import version
@@ -186,12 +187,19 @@ class LangChainEmbedder:
 
     def embed_passages(self, texts: list[str]) -> Vectors:
         """Return one unit row per text."""
-        return self._as_vectors(self._embeddings.embed_documents(texts), len(texts))
+        return self._as_vectors(self._embed(self._embeddings.embed_documents, texts), len(texts))
 
     def embed_query(self, text: str) -> Vectors:
         """Return the unit vector of a question."""
-        vector: Vectors = self._as_vectors([self._embeddings.embed_query(text)], 1)[0]
+        vector: Vectors = self._as_vectors([self._embed(self._embeddings.embed_query, text)], 1)[0]
         return vector
+
+    def _embed(self, embed: Callable[[Any], Any], given: object) -> Any:  # noqa: ANN401 - vectors, or one
+        try:
+            return embed(given)
+        except Exception as error:
+            reason = " ".join(str(error)[:3_000].split())[:300]
+            raise StoreError(f"The embedder {self.name} fails: {type(error).__name__}: {reason}") from error
 
     def _as_vectors(self, rows: list[list[float]], count: int) -> Vectors:
         try:
