@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from typing import Any
 
 from fastapi import FastAPI
 from starlette.middleware import Middleware
@@ -43,7 +44,7 @@ def create_app(
     """
 
     telemetry, keys = Telemetry(settings.tracing), Keys(settings)
-    allowed = {"allow_methods": ["GET", "POST"], "allow_headers": ["Authorization"]}
+    allowed: dict[str, Any] = {"allow_methods": ["GET", "POST"], "allow_headers": ["Authorization"]}
     cross_origin = [Middleware(CORSMiddleware, allow_origins=keys.origins, **allowed)] if keys.origins else []
 
     @asynccontextmanager

@@ -122,7 +122,7 @@ def _embedded(form: forms.RunForm) -> forms.RunForm:
     thread = form.thread or f"embed-{uuid4().hex}"
     if not EMBEDDED_CHAT.fullmatch(thread):
         raise UsageError("This key can only continue the chats that it began: leave out `thread`.")
-    return forms.RunForm(question=form.question, thread=thread, method=CHAT.name)
+    return forms.RunForm(question=form.question, thread=thread, method=CHAT)
 
 
 @router.get("/{thread}")
