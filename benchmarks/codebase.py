@@ -1,4 +1,7 @@
-"""Count modules, lines, classes, and private functions that are used once, by folder: python -m benchmarks.codebase."""
+"""Count modules, lines, classes, and private functions that are used once, by folder; count the words of docs.
+
+Usage: python -m benchmarks.codebase
+"""
 
 import ast
 import io
@@ -50,8 +53,15 @@ def definitions(source: str) -> Counter[str]:
     return found
 
 
+def documentation() -> tuple[int, int]:
+    """Count the pages of docs/, and their words with those of the README: whatever has a letter or a digit."""
+    pages = [*(ROOT / "docs").rglob("*.md")]
+    texts = [page.read_text(encoding="utf-8") for page in (*pages, ROOT / "README.md")]
+    return len(pages), sum(any(map(str.isalnum, word)) for text in texts for word in text.split())
+
+
 def main() -> None:
-    """Print a table."""
+    """Print a table, and a line for the documentation."""
     columns = ("modules", "lines", "code", "classes", "functions", "private", "used once")
     print(f"| folder | {' | '.join(columns)} |\n{'| --- ' * (len(columns) + 1)}|")
     product: Counter[str] = Counter()
@@ -63,6 +73,7 @@ def main() -> None:
         print(f"| {folder} | {' | '.join(f'{found[column]:,}' for column in columns)} |")
         product += found if folder in PRODUCT else Counter()
     print(f"| product | {' | '.join(f'{product[column]:,}' for column in columns)} |")
+    print("documentation: {:,} pages, {:,} words".format(*documentation()))
 
 
 if __name__ == "__main__":

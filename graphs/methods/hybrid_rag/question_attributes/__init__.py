@@ -1,8 +1,8 @@
 """Attributes of a question: its domain, and whether its answer changes with time (CRAG's hybrid system, 4.2).
 
 They are predicted by linear SVMs over a sentence embedding, or by a language model with labeled questions as
-demonstrations. The questions of this package are in questions.jsonl; docs/reference/question-attributes.md describes
-their origin and labels. Predicting takes numpy alone: a decision value is a scalar product. The SVM's file holds plain
+demonstrations. The questions of this package are in questions.jsonl; training/README.md describes their origin
+and labels. Predicting takes numpy alone: a decision value is a scalar product. The SVM's file holds plain
 arrays, and reading one runs nothing that is in it. It belongs to the embedder that it was trained with.
 """
 
