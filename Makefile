@@ -26,7 +26,7 @@ COMPILE = UV_FIND_LINKS="$$PIP_FIND_LINKS" $(UV)/uv pip compile --quiet --overri
 TESTED := torch loaders postgres eval studio mcp serve ocr ray otel train graph
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-nightly test-sweeps test-integration test-integration-nightly test-faults test-lowest test-newest test-versions install-size test-mutants check audit check-page check-containers format lock bench studio page pictures docs dist clean
+.PHONY: help setup demo quick test test-unit test-nightly test-sweeps test-integration test-integration-nightly test-faults test-lowest test-newest test-versions install-size test-mutants check audit check-page check-containers format lock bench studio page pictures docs dist clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -66,6 +66,11 @@ test-nightly: setup ## The slow rest: kills, Postgres, browsers, wheels, sweeps,
 	@$(MAKE) --no-print-directory --keep-going test-sweeps test-integration-nightly \
 		test-newest ARGS="--junit-xml .cache/junit/newest.xml"; \
 		$(BIN)/python tests/totals.py .cache/junit sweeps nightly newest
+
+quick: setup ## Lint, and the unit tests of methods and runs; under a minute
+	@$(BIN)/ruff check --quiet .
+	$(UNIT) tests/agents tests/graphs/core tests/graphs/evidence tests/graphs/runs tests/graphs/chat tests/studio/client \
+		-m "not sweep and not nightly"
 
 test-unit: setup ## About four minutes; no sockets
 	$(UNIT) tests -m "not sweep and not nightly" --ignore tests/integration --junit-xml .cache/junit/unit.xml

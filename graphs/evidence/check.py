@@ -46,7 +46,7 @@ from sleuth.tools.types import Passage
 
 SPAN_WORDS = 12
 """Answers up to this length are compared with what the checker reads; of longer ones each sentence is checked."""
-GOOD_SUPPORT = 0.85
+GOOD_SUPPORT = 0.8
 """The least probability of an answer that is shown as supported."""
 MIN_SUPPORT = 0.2
 """The least probability of an answer that the checker itself reads and that is used."""
