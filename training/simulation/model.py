@@ -47,6 +47,7 @@ HANDLERS: dict[str, Callable[[RequestView], SimulatedReply | Output | str]] = {
     "querier/calls": planning.choose_calls,
     "calculator/express": lambda _: hybrid.Expression(),  # the gold contains no arithmetic
     "reader/read": answer_as(reading.Reading),
+    "reader/cite": answer_as(reading.Cited),
     "drafter/draft": answer_as(reading.Draft),
     "drafter/draft_sentence": answer_as(reading.SentenceDraft),
     "drafter/conclude": answer_as(reading.Conclusion),

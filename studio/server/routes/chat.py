@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote, urlencode
 from uuid import uuid4
 
@@ -23,7 +23,7 @@ from starlette.responses import StreamingResponse
 
 from sleuth.graphs.chat.question_rewriting import RewrittenQuestion
 from sleuth.graphs.chat.small_talk import REPLIES, is_command, small_talk_reply
-from sleuth.graphs.core.answer import Verdict, total_cost
+from sleuth.graphs.core.answer import Verdict, is_weak, total_cost
 from sleuth.graphs.evidence.answer_text import cited_parts, with_footnotes
 from sleuth.graphs.registry import METHODS, runnable
 from sleuth.graphs.runs.request import RunRequest, check_question
@@ -210,7 +210,8 @@ class OpenAIReply:
 
     def _metadata(self, answer: Mapping[str, Any] | None = None) -> dict[str, str]:
         about = {**({"thread": self.thread} if self.thread else {}), "question": self.rewriting.question}
-        return {**about, "status": answer["status"]} if answer else about
+        weak = {"support": "weak"} if answer and is_weak(answer["status"], answer.get("support")) else {}
+        return {**about, "status": answer["status"], **weak} if answer else about
 
     def _text(self, answer: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
         """Return the answer with footnotes, and the citations of its marks; their addresses open the page.
@@ -219,8 +220,8 @@ class OpenAIReply:
         """
         text, places = answer["text"], cited_parts(answer["text"], answer["citations"])
         if self.has_marks:
-            verdict = Verdict(status=answer["status"], text=text, citations=answer["citations"])
-            marked = with_footnotes(verdict)
+            verdict = {name: answer[name] for name in ("status", "text", "citations", "support") if name in answer}
+            marked = with_footnotes(cast(Verdict, verdict))
             text, places = marked.text, marked.marks
         citations = []
         for start, end, at in places:
