@@ -96,13 +96,6 @@ async def test_part_of_sleuth_in_langchain(file: str, argument: str, shown: str,
     assert (await run(file, environment, argument)).startswith(shown)
 
 
-@pytest.mark.nightly
-async def test_deep_agent(environment: dict[str, str]) -> None:
-    pytest.importorskip("deepagents", reason="it is not locked: it needs a later langchain-core")
-    out = await run("deep_agent.py", environment, QUESTION)
-    assert out.startswith("I have looked it up: Edric Gannow [1]")
-
-
 async def test_langgraph_sdk(environment: dict[str, str], oracle: Oracle, tmp_path: Path) -> None:
     async with talking(tmp_path, oracle) as url:
         out = await run("sdk_client.py", environment, url, QUESTION)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from asgi_server import serving, started
 from langgraph_sdk import get_client
@@ -63,9 +64,10 @@ async def knowing(backend: Scripted | None = None, *, pause: float | None = None
 
 
 class WithAgent(Scripted):
-    """Scripted model that is also an agent: it calls a tool, that of a sub-agent if it has one, and repeats the result.
+    """Scripted model that is also an agent: it calls a tool and repeats the result.
 
-    Without tools, it finds the builder in what it reads. Embeddings count words.
+    The tool is `ask`, that of a sub-agent, or the first one. Without tools, it finds the builder in what it reads.
+    Embeddings count words.
     """
 
     embedded: int = 0
@@ -73,6 +75,8 @@ class WithAgent(Scripted):
     async def say(self, method: str, path: str, body: bytes) -> Response:
         if path == "/v1/embeddings":
             return self._embed(json.loads(body)["input"])
+        if path == "/v1/responses":
+            return _respond(json.loads(body))
         asked = json.loads(body) if path == CHAT else {}
         if not asked or prompt_of(asked) or asked["model"] == "scripted":
             return await super().say(method, path, body)
@@ -81,9 +85,7 @@ class WithAgent(Scripted):
             return completion(f"I have looked it up: {last['content']}")
         if "tools" not in asked:
             return completion("Edric Gannow" if "Edric Gannow" in last["content"] else "Unknown.")
-        names = [tool["function"]["name"] for tool in asked["tools"]]
-        given = {"description": QUESTION, "subagent_type": "documents"} if "task" in names else {"question": QUESTION}
-        called = {"name": "task" if "task" in names else names[0], "arguments": json.dumps(given)}
+        called = _call_of([tool["function"] for tool in asked["tools"]])
         reply = json.loads(bytes(completion("").body))
         message = reply["choices"][0]["message"]
         message["tool_calls"] = [{"id": "call-1", "type": "function", "function": called}]
@@ -96,6 +98,27 @@ class WithAgent(Scripted):
         data = [{"object": "embedding", "index": at, "embedding": row} for at, row in enumerate(rows)]
         usage = {"prompt_tokens": 1, "total_tokens": 1}
         return JSONResponse({"object": "list", "data": data, "model": "words", "usage": usage})
+
+
+def _call_of(tools: list[dict[str, Any]]) -> dict[str, str]:
+    """Return the agent's call, with the question as the first argument that the tool requires."""
+    named = {tool["name"]: tool for tool in tools}
+    name = next((name for name in ("ask", "task") if name in named), tools[0]["name"])
+    more = {"subagent_type": "documents"} if name == "task" else {}
+    required = named[name]["parameters"]["required"][0]
+    return {"name": name, "arguments": json.dumps({required: QUESTION, **more})}
+
+
+def _respond(asked: dict[str, Any]) -> Response:
+    """Return the agent's reply in the form of OpenAI's Responses API."""
+    last = asked["input"][-1] if isinstance(asked["input"], list) else {}
+    if last.get("type") == "function_call_output":
+        text = {"type": "output_text", "text": f"I have looked it up: {last['output']}", "annotations": []}
+        item = {"type": "message", "role": "assistant", "status": "completed", "content": [text]}
+    else:
+        item = {"type": "function_call", "call_id": "call-1", "status": "completed", **_call_of(asked["tools"])}
+    head = {"id": uuid4().hex, "object": "response", "created_at": 0, "model": "agent", "status": "completed"}
+    return JSONResponse({**head, "output": [{"id": uuid4().hex, **item}], "tools": [], "tool_choice": "auto"})
 
 
 PLAIN = {"method": "plain-rag"}
