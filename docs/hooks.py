@@ -137,6 +137,7 @@ EXAMPLES = {
     "checker": '"checker"',
     "api_keys": '"anna:S3cret,ben:0ther"',
     "api_keys_file": '"/etc/sleuth/keys"',
+    "embed_keys": '"site:Publ1c@https://example.org"',
     "operator": '"anna"',
     "keep_originals": "true",
     "ingest_workers": "4",

@@ -223,6 +223,10 @@ class Settings(BaseSettings):
         default=None,
         description="file with more keys, one name:secret a line; it is read again when it changes",
     )
+    embed_keys: SecretStr | None = Field(
+        default=None,
+        description="name:secret@origin,… for `embed.js`: the key can only chat, from pages of its origin",
+    )
     operator: str | None = Field(
         default=None,
         description="owner whose key may read the metrics and list the runs of all owners of `sleuth serve`",

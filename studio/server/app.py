@@ -6,6 +6,7 @@ from importlib.metadata import version
 
 from fastapi import FastAPI
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 
 from sleuth.studio.client.sleuth import open_client
 from sleuth.studio.mcp import mcp_app
@@ -41,7 +42,9 @@ def create_app(
         MissingExtra: SLEUTH_TRACING is `otel`, and the extra `otel` is not installed.
     """
 
-    telemetry = Telemetry(settings.tracing)
+    telemetry, keys = Telemetry(settings.tracing), Keys(settings)
+    allowed = {"allow_methods": ["GET", "POST"], "allow_headers": ["Authorization"]}
+    cross_origin = [Middleware(CORSMiddleware, allow_origins=keys.origins, **allowed)] if keys.origins else []
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -62,7 +65,8 @@ def create_app(
         redoc_url=None,
         middleware=[
             Middleware(RequestLog, telemetry=telemetry),
-            Middleware(Authentication, keys=Keys(settings), settings=settings, telemetry=telemetry),
+            *cross_origin,
+            Middleware(Authentication, keys=keys, settings=settings, telemetry=telemetry),
             Middleware(BodyLimit),
         ],
     )

@@ -25,13 +25,20 @@ _log = logging.getLogger(__name__)
 PAGE = re.compile(r"/|/assets/.*|/favicon\.\w+")
 """Paths of the page, to which pages of other sites may link."""
 
-OPEN = re.compile(rf"{PAGE.pattern}|/healthz|/livez|/readyz")
-"""Paths that need no key: the page, which then asks for a key, and the health checks."""
+OPEN = re.compile(rf"{PAGE.pattern}|/embed\.js|/healthz|/livez|/readyz")
+"""Paths that need no key: the page, which then asks for a key, the chat of other pages, and the health checks."""
+
+EMBEDDED_CHAT = re.compile(r"([\w.@-]+:)?embed-[0-9a-f]{32}")
+"""Chats of keys for `embed.js`; nobody can guess the name of one."""
+
+EMBEDDED = re.compile(rf"POST /v1/runs|GET /v1/runs/{EMBEDDED_CHAT.pattern}(/events)?")
+"""Requests that such a key may send."""
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 """HTTP methods that change nothing."""
 
 HINT = "SLEUTH_API_KEYS takes name:secret pairs separated by commas, such as anna:S3cret,ben:0ther."
+EMBED_HINT = "SLEUTH_EMBED_KEYS takes name:secret@origin, separated by commas, such as site:Publ1c@https://example.org."
 FILE_HINT = "SLEUTH_API_KEYS_FILE has one name:secret pair on each line; lines that begin with # are ignored."
 
 NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
@@ -51,13 +58,24 @@ class Keys:
             UsageError: a pair cannot be parsed, or the file cannot be read; the message contains no secret.
         """
         given = settings.api_keys.get_secret_value() if settings.api_keys else ""
-        self._fixed = parse_keys(given.split(","), HINT)
+        self._origins = parse_origins(settings)
+        self._fixed = parse_keys(given.split(","), HINT) | {key: owner for key, (owner, _) in self._origins.items()}
         self._file = settings.api_keys_file
         self._version = _version(self._file)
         self._keys = self._read() if settings.has_keys else {}
 
     def __bool__(self) -> bool:
         return bool(self._keys)
+
+    @property
+    def origins(self) -> list[str]:
+        """The origins of pages with `embed.js`."""
+        return [origin for _, origin in self._origins.values()]
+
+    def origin_of(self, secret: str) -> str | None:
+        """Return the origin of a key for `embed.js`; None for any other key."""
+        _, origin = self._origins.get(digest_of(secret), ("", None))
+        return origin
 
     def owner_of(self, secret: str) -> str | None:
         """Return the owner of a key; None for an unknown one."""
@@ -108,6 +126,25 @@ def parse_keys(pairs: list[str], hint: str = HINT) -> dict[bytes, str]:
         if keys.setdefault(digest, name.strip()) != name.strip():
             raise UsageError(f"Pair {number} has the secret of another name. {hint}")
     return keys
+
+
+def parse_origins(settings: Settings) -> dict[bytes, tuple[str, str]]:
+    """Return the owner and the origin of each key for `embed.js`, by the digest of its secret.
+
+    Raises:
+        UsageError: a key cannot be parsed, or there are no other keys; the message contains no secret.
+    """
+    found: dict[bytes, tuple[str, str]] = {}
+    given = settings.embed_keys.get_secret_value() if settings.embed_keys else ""
+    for each in filter(None, map(str.strip, given.split(","))):
+        pair, _, origin = each.rpartition("@")
+        keys = parse_keys([pair], EMBED_HINT)
+        if not (keys and re.fullmatch(r"https?://[a-z0-9.:\[\]-]+", origin)) or keys.keys() & found.keys():
+            raise UsageError(f"A key has no origin in lower-case letters, or that of another page. {EMBED_HINT}")
+        found |= {key: (owner, origin) for key, owner in keys.items()}
+    if found and not settings.has_keys:
+        raise UsageError("SLEUTH_EMBED_KEYS needs SLEUTH_API_KEYS, with which the documents of a page are uploaded.")
+    return found
 
 
 def digest_of(secret: str) -> bytes:
@@ -170,11 +207,14 @@ class Authentication:
         owner = self._owner_by_key(address, secret) if self._keys else self._owner_by_address(scope, headers)
         if owner is None and not (self._keys and OPEN.fullmatch(scope["path"])):
             return self._unauthenticated()
+        origin, request = self._keys.origin_of(secret), f"{scope['method']} {scope['path']}"
+        if origin and not (headers.get("origin") == origin and EMBEDDED.fullmatch(request)):
+            return respond(403, f"This key can only chat, by `embed.js` on pages of {origin}.", code="embed_only")
         if owner is not None and self._requests:
             if wait := self._requests.wait(owner):
                 return respond_later(f"More than {self._settings.requests_a_minute} requests a minute", wait)
             self._requests.add(owner, object())  # every request counts
-        scope.setdefault("state", {})["owner"] = owner
+        scope.setdefault("state", {}).update(owner=owner, is_embedded=origin is not None)
         return None
 
     def _owner_by_key(self, address: str, secret: str) -> str | None:
@@ -239,3 +279,11 @@ def _owner(request: Request) -> str:
 
 Owner = Annotated[str, Depends(_owner)]
 """The owner of a request; routes use only this owner's data."""
+
+
+def _is_embedded(request: Request) -> bool:
+    return bool(request.state.is_embedded)
+
+
+IsEmbedded = Annotated[bool, Depends(_is_embedded)]
+"""Whether the key of a request is one for `embed.js`."""

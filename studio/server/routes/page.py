@@ -27,6 +27,12 @@ def asset(name: str) -> Response:
     return _file(DIST / "assets" / name, cache="public, max-age=31536000, immutable")
 
 
+@router.get("/embed.js")
+def embed() -> Response:
+    """Return the chat of other pages."""
+    return _file(DIST / "embed.js")
+
+
 @router.get("/{name}")
 def icon(name: str) -> Response:
     """Return the icon of the page."""

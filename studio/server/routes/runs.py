@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
+from uuid import uuid4
 
 from fastapi import APIRouter, Body, Depends, Header, Query, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
@@ -26,7 +27,7 @@ from sleuth.graphs.runs.history import (
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.console import report_file
 from sleuth.studio.console.survey_table import FORMATS
-from sleuth.studio.server.middleware.auth import Owner
+from sleuth.studio.server.middleware.auth import EMBEDDED_CHAT, IsEmbedded, Owner
 from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.schemas.checked import CheckedRoute
 from sleuth.studio.server.schemas.errors import STREAM_ERRORS
@@ -94,13 +95,17 @@ async def list_runs(
 
 
 @router.post("", status_code=201)
-async def start(form: forms.RunForm, access: AccessDep) -> forms.Begun:
+async def start(form: forms.RunForm, access: AccessDep, is_embedded: IsEmbedded) -> forms.Begun:
     """Start a background run.
 
     With `after`, it is a chat whose questions the method answers; it begins with the question and answer of that run.
     With the thread of a chat (method `chat`), the question is the next message of the chat, which waits for the turns
     before it. A greeting begins a chat, which the list of runs contains once it has a question.
+
+    With a key for `embed.js`, the run is a chat, and fields other than `question` and `thread` are ignored.
     """
+    if is_embedded:
+        form = _embedded(form)
     request = form.request()
     if form.after is not None:
         after = await access.runs.answer((await access.thread(form.after)).id)
@@ -111,6 +116,13 @@ async def start(form: forms.RunForm, access: AccessDep) -> forms.Begun:
     await access.require_ready(form.where)
     thread = await access.start(request)
     return forms.Begun(thread=thread)
+
+
+def _embedded(form: forms.RunForm) -> forms.RunForm:
+    thread = form.thread or f"embed-{uuid4().hex}"
+    if not EMBEDDED_CHAT.fullmatch(thread):
+        raise UsageError("This key can only continue the chats that it began: leave out `thread`.")
+    return forms.RunForm(question=form.question, thread=thread, method=CHAT.name)
 
 
 @router.get("/{thread}")

@@ -68,7 +68,7 @@ class Faults(BaseModel):
 _DESCRIPTIONS = {
     400: "The request is invalid; see the message.",
     401: "The API key is missing or unknown.",
-    403: "Without API keys only this machine is served.",
+    403: "Without API keys only this machine is served; a key for `embed.js` can only chat.",
     404: "It does not exist, or belongs to another owner.",
     409: "It conflicts with the current state: the run is active, or has no answer yet.",
     413: "The body is too large.",

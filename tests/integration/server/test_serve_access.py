@@ -17,7 +17,7 @@ from sleuth.studio.server.middleware.auth import Keys
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 
-OPEN = {"/healthz", "/livez", "/readyz", "/"}
+OPEN = {"/healthz", "/livez", "/readyz", "/", "/embed.js"}
 
 
 @BOTH_STORES
@@ -141,6 +141,23 @@ def test_invalid_keys_are_refused_without_printing_them(given: str) -> None:
         Keys(Settings(api_keys=given))
     assert "same" not in str(error.value)
     assert "name:secret" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *("site:s", "@https://a.example", "site@https://a.example", "site:s@a.example", "site:s@https://a.example/"),
+        "site:s@https://a.example,site:s@https://b.example",
+    ],
+)
+def test_key_of_a_page_needs_a_name_a_secret_and_an_origin(given: str) -> None:
+    with pytest.raises(UsageError, match="name:secret@origin"):
+        Keys(Settings(api_keys=KEYS, embed_keys=given))
+
+
+def test_key_of_a_page_needs_another_key() -> None:
+    with pytest.raises(UsageError, match="SLEUTH_API_KEYS"):
+        Keys(Settings(embed_keys="site:Publ1c@https://a.example"))
 
 
 async def test_reading_never_calls_the_model(client: httpx.AsyncClient, oracle: Oracle) -> None:
