@@ -1,7 +1,6 @@
-"""The recipes in docs/how-to/agents.md, with the packages of PyPI that they name and a scripted model.
+"""The recipes in docs/how-to for agents and Open WebUI, with the packages of PyPI that they name and a scripted model.
 
-The packages are not locked: each `pip install` of the page gets an environment of its own in .cache, with the versions
-of the page.
+The packages are not locked: each recipe gets an environment of its own in .cache, with the versions of the page.
 """
 
 import asyncio
@@ -12,25 +11,30 @@ import shlex
 import subprocess
 import sys
 from asyncio.subprocess import PIPE, STDOUT
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from chat_scene import WithAgent, archive, script, talking
 from filelock import FileLock
 from mcp import Client, StdioServerParameters
-from process import SLEUTH, missing
+from process import SLEUTH, answers, free_port, missing, running_beside
 from scripted_backend import Proxy, proxying
 from serve_scene import QUESTION, Oracle
 
 import sleuth
+from sleuth.graphs.registry import METHODS
 
 ROOT = Path(__file__).parents[3]
 HOW_TO = ROOT / "docs" / "how-to"
 PAGE = (HOW_TO / "agents.md").read_text(encoding="utf-8")
 SOURCES = str(Path(sleuth.__file__).parents[1])
 KEY = "S3cret"
+NEEDS_TORCH = ("accelerate", "faster-whisper", "sentence-transformers")
+"""Requirements of Open WebUI for documents and speech of its own: gigabytes that a chat does not need."""
 
 DEER_FLOW = """
 import asyncio, json, os, sys
@@ -53,22 +57,29 @@ def block(page: str, heading: str, language: str) -> str:
     return str(code)
 
 
+def environment_of(*packages: str, without: Sequence[str] = ()) -> Path:
+    """Return the commands of an environment with these packages; skip the test if uv cannot install them."""
+    folder = ROOT / ".cache" / "recipes" / packages[0].partition("=")[0]
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    done, never, python = folder / "installed", folder / "never", str(folder / "bin" / "python")
+    with FileLock(f"{folder}.lock"):
+        if not done.is_file() or done.read_text() != str(packages):
+            subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
+            never.write_text("".join(f"{name} ; python_version < '3'\n" for name in without))
+            uv = ["uv", "pip", "install", "--compile-bytecode", "--python", python, "--override", never, *packages]
+            for command in (["pip", "install", "uv"], uv):
+                ended = subprocess.run([python, "-m", *command], capture_output=True, text=True, check=False)
+                if ended.returncode:
+                    missing(f"{packages} cannot be installed: {ended.stderr[-500:]}")
+            done.write_text(str(packages))
+    return folder / "bin"
+
+
 def python_of(recipe: str) -> Path:
-    """Return the Python of an environment with the packages that a recipe installs."""
+    """Return the Python of an environment with the packages that a recipe of the page installs."""
     names = block(PAGE, recipe, "sh").removeprefix("pip install ").split()
     versions = dict(re.findall(r"([\w-]+) (\d+\.\d+\.\d+)", PAGE))
-    packages = [f"{name}=={versions[name]}" if name in versions else name for name in names]
-    folder = ROOT / ".cache" / "recipes" / names[0]
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    python, done = folder / "bin" / "python", folder / "installed"
-    with FileLock(f"{folder}.lock"):
-        if not done.is_file() or done.read_text() != " ".join(packages):
-            subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-            install = [python, "-m", "pip", "install", "--quiet", "--no-compile", *packages]
-            if (ended := subprocess.run(install, capture_output=True, text=True, check=False)).returncode:
-                missing(f"{packages} cannot be installed: {ended.stderr[-500:]}")
-            done.write_text(" ".join(packages))
-    return python
+    return environment_of(*(f"{name}=={versions[name]}" if name in versions else name for name in names)) / "python"
 
 
 @pytest.fixture
@@ -151,3 +162,37 @@ async def test_openai_agents(home: Path, proxy: Proxy, oracle: Oracle) -> None:
         out = await run(python_of("OpenAI Agents"), code, proxy, home.parent)
     assert out.count("I have looked it up: ") == 2
     assert "Edric Gannow [1]" in out
+
+
+@pytest.mark.nightly
+async def test_open_webui(tmp_path: Path, oracle: Oracle) -> None:
+    page = (HOW_TO / "chat-clients.md").read_text("utf-8")
+    (version,) = re.findall(r"version (\d+\.\d+\.\d+) of Open WebUI", page)
+    command = [
+        environment_of(f"open-webui=={version}", without=NEEDS_TORCH) / "open-webui",
+        "serve",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port := free_port()),
+    ]
+    here, log = f"http://127.0.0.1:{port}", tmp_path / "webui.log"
+    async with talking(tmp_path, oracle, api_keys=f"local:{KEY}") as url:
+        given = block(page, "Open WebUI", "sh").replace("http://HOST:8100", url.removesuffix("/langgraph"))
+        environment = {
+            **dict(re.findall(r"-e (\w+)=(\S+)", given)),
+            **{"PATH": os.environ["PATH"], "HOME": str(tmp_path), "DATA_DIR": str(tmp_path / "data")},
+            **{"WEBUI_AUTH": "False", "ENABLE_OLLAMA_API": "False", "OFFLINE_MODE": "True"},
+        }
+        is_up = partial(answers, f"{here}/health")
+        async with (
+            running_beside(command, log, is_up=is_up, folder=tmp_path, environment=environment),
+            httpx.AsyncClient(base_url=here, timeout=120) as client,
+        ):
+            signed_in = await client.post("/api/v1/auths/signin", json={"email": "", "password": ""})
+            client.headers["Authorization"] = f"Bearer {signed_in.json()['token']}"
+            models = (await client.get("/api/models")).json()["data"]
+            assert METHODS.keys() <= {each["id"] for each in models}
+            asked = {"model": "par-rag", "messages": [{"role": "user", "content": QUESTION}], "stream": False}
+            reply = (await client.post("/api/chat/completions", json=asked)).json()
+    assert reply["choices"][0]["message"]["content"].startswith("Edric Gannow [1]")
