@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from typing import Any
 
 from fastapi import FastAPI
 from starlette.middleware import Middleware
@@ -44,8 +43,8 @@ def create_app(
     """
 
     telemetry, keys = Telemetry(settings.tracing), Keys(settings)
-    allowed: dict[str, Any] = {"allow_methods": ["GET", "POST"], "allow_headers": ["Authorization"]}
-    cross_origin = [Middleware(CORSMiddleware, allow_origins=keys.origins, **allowed)] if keys.origins else []
+    verbs, headers = ["GET", "POST"], ["Authorization"]
+    cors = Middleware(CORSMiddleware, allow_origins=keys.origins, allow_methods=verbs, allow_headers=headers)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -66,7 +65,7 @@ def create_app(
         redoc_url=None,
         middleware=[
             Middleware(RequestLog, telemetry=telemetry),
-            *cross_origin,
+            *([cors] if keys.origins else []),
             Middleware(Authentication, keys=keys, settings=settings, telemetry=telemetry),
             Middleware(BodyLimit),
         ],
