@@ -61,7 +61,8 @@ def read_reply(method: str, state: StateSnapshot, reply: Any) -> Any:  # noqa: A
     Raises:
         UsageError: the reply cannot be used.
     """
-    (waiting, *_), schema, remedy = state.interrupts, TextReply, "Reply with a text."
+    (waiting, *_), remedy = state.interrupts, "Reply with a text."
+    schema: Any = TextReply
     if isinstance(reply, dict) and reply.keys() == {waiting.id}:
         reply = reply[waiting.id]
     if "action_requests" in waiting.value:

@@ -135,7 +135,7 @@ def _tracer(tracing: Tracing, texts: bool) -> LangChainTracer:
 def without_message(payload: dict[str, Any]) -> dict[str, Any]:
     """Return the metadata or the error of a run, of an error only its type: its message may quote a text."""
     error = payload.get("error")
-    return {**payload, "error": re.match(r"\w*", error)[0]} if isinstance(error, str) else payload
+    return {**payload, "error": re.split(r"\W", error, maxsplit=1)[0]} if isinstance(error, str) else payload
 
 
 WITHOUT_TEXTS: dict[str, Any] = {"hide_inputs": True, "hide_outputs": True, "anonymizer": without_message}
