@@ -27,6 +27,7 @@ async def url(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[s
             yield f"{served.url}{path}"
 
 
+@pytest.mark.parametrize("url", ["sleuth serve"], indirect=True)  # langgraph dev sends no `input.answered`
 async def test_approval_in_one_client_disappears_in_the_other(node: str, url: str) -> None:
     told = await asyncio.to_thread(
         run_script, node, "use_stream_two.mjs", [url, "chat", json.dumps(APPROVED), QUESTION]
