@@ -61,7 +61,7 @@ test: setup ## Unit tests, and all integration tests that take seconds; about te
 	@$(MAKE) --no-print-directory --keep-going test-unit test-integration; \
 		$(BIN)/python tests/totals.py .cache/junit unit integration
 
-test-nightly: setup ## The slow rest: kills, Postgres, browsers, wheels, sweeps, newest versions; about 40 minutes
+test-nightly: setup ## The slow rest: kills, Postgres, browsers, wheels, sweeps; about half an hour, and test-newest
 	@rm -f .cache/junit/sweeps.xml .cache/junit/nightly.xml .cache/junit/newest.xml
 	@$(MAKE) --no-print-directory --keep-going test-sweeps test-integration-nightly \
 		test-newest ARGS="--junit-xml .cache/junit/newest.xml"; \

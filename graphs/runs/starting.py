@@ -1,5 +1,6 @@
 """Starting of runs: what the next run of a thread begins with is stored, and nothing runs."""
 
+import json
 import re
 import uuid
 from collections.abc import AsyncIterator
@@ -11,6 +12,7 @@ from langgraph.types import StateSnapshot
 from sleuth.graphs.chat.small_talk import is_answered_by_rule, settings_of_command
 from sleuth.graphs.core.context import Budget, MethodSettings, Services
 from sleuth.graphs.core.method import CHAT, SURVEY, Method
+from sleuth.graphs.core.wall_clock import with_paused_clock
 from sleuth.graphs.evidence.check import require_checker
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.persistence.tables import LONGEST_NAME
@@ -38,6 +40,7 @@ from sleuth.graphs.runs.turns import (
     replying_turn,
 )
 from sleuth.tools.errors import UsageError
+from sleuth.tools.langgraph_internals import COPY
 
 
 class RunStarter(RunReader):
@@ -257,4 +260,10 @@ class RunStarter(RunReader):
             if not state.interrupts:
                 raise UsageError(f"Thread {id} does not wait for a reply.")
             value = read_reply(thread.method, state, value)
-            await self._queue(thread, replying_turn(thread, latest, value, start=checkpoint))
+            if checkpoint_id_of(state) == checkpoint_id_of(latest):
+                await self._queue(thread, replying_turn(thread, latest, value))
+                return
+            # A copy: the state itself has its earlier reply, which LangGraph would take.
+            at = await self.graph(thread).aupdate_state(with_paused_clock(state.config, state), None, as_node=COPY)
+            turn = Turn(reply=json.dumps(value), at=at["configurable"]["checkpoint_id"], id=uuid.uuid4().hex)
+            await self._queue(thread, turn)

@@ -83,14 +83,12 @@ def read_reply(method: str, state: StateSnapshot, reply: Any) -> Any:  # noqa: A
     return reply
 
 
-def replying_turn(thread: Thread, latest: StateSnapshot, value: Any, *, start: str) -> Turn:  # noqa: ANN401 - any JSON
+def replying_turn(thread: Thread, latest: StateSnapshot, value: Any) -> Turn:  # noqa: ANN401 - any JSON
     """Return the turn that a reply continues; raise RunError if a reply was given already."""
-    at, reply = checkpoint_id_of(latest), json.dumps(value)
-    if start not in ("", at):
-        return Turn(reply=reply, at=at, start=start, id=uuid.uuid4().hex)
     if _is_unfinished_chat(thread, latest):
         raise RunError(f"The last turn of {thread.id} has not ended: `sleuth resume {thread.id}` resumes it.")
-    return Turn(reply=reply, at=at, id=thread.options.turn.id if thread.options.turn else "")
+    turn = thread.options.turn
+    return Turn(reply=json.dumps(value), at=checkpoint_id_of(latest), id=turn.id if turn else "")
 
 
 def _is_unfinished_chat(thread: Thread, latest: StateSnapshot) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 from langchain_core.messages import convert_to_messages
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import merge_configs
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.state import CompiledStateGraph
@@ -30,6 +31,7 @@ from sleuth.graphs.runs.turns import read_reply
 from sleuth.studio.client.sleuth import Sleuth, open_sleuth
 from sleuth.studio.server.schemas.runs import BudgetForm
 from sleuth.tools.errors import RunError, SleuthError, UsageError
+from sleuth.tools.langgraph_internals import COPY
 from sleuth.tools.storage.archive import Archive, SqlArchive
 from sleuth.tools.storage.database import open_engine, sqlite_url
 from sleuth.tools.tracing.callbacks import traced
@@ -58,7 +60,7 @@ class DevGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """
         config = RunnableConfig(**{**(config or {}), "recursion_limit": RECURSION_LIMIT})
         try:
-            given = await self._checked(input, config)
+            given, config = await self._checked(input, config)
             async with open_sleuth(command="langgraph dev") as sleuth, _archive(sleuth.settings.home) as archive:
                 modes = options.get("stream_mode") or []
                 has_tokens = not {"messages", "custom"}.isdisjoint([modes] if isinstance(modes, str) else modes)
@@ -71,24 +73,26 @@ class DevGraph(CompiledStateGraph[Any, Any, Any, Any]):
         except SleuthError as error:
             raise UserVisibleError(str(error)) from error
 
-    async def _checked(self, input: Any, config: RunnableConfig) -> Any:  # noqa: ANN401 - as the base has it
+    async def _checked(self, input: Any, config: RunnableConfig) -> tuple[Any, RunnableConfig]:  # noqa: ANN401 - as the base has it
         """Return the input with a checked question or reply; raise RunError if the thread has a question already."""
-        if isinstance(input, Command) and self.checkpointer:
-            waiting = await self.aget_state(config)
-            return replace(input, resume=read_reply(self.name, waiting, input.resume)) if waiting.interrupts else input
+        if isinstance(input, Command) and self.checkpointer and (waiting := await self.aget_state(config)).interrupts:
+            given = replace(input, resume=read_reply(self.name, waiting, input.resume))
+            if config["configurable"].get("checkpoint_id"):  # a copy has no earlier reply, which LangGraph would take
+                config = merge_configs(config, await self.aupdate_state(waiting.config, None, as_node=COPY))
+            return given, config
         if not isinstance(input, dict):
-            return input  # None resumes the run
+            return input, config  # None resumes the run
         if self.name == CHAT:  # every message in a thread is a turn
             messages = convert_to_messages(input.get("messages") or [])
             check_question(messages[-1].text if messages else "")
-            return input
+            return input, config
         question = check_question(str(input.get("question") or ""))
         before = await self.aget_state(config) if self.checkpointer else None
         taken = before and before.values.get("question")
         # The server resumes a run with the same input.
         if before and taken and (before.metadata or {}).get("run_id", "") != config.get("metadata", {}).get("run_id"):
             raise RunError("This thread has a question already. Start a new thread, or fork this one.")
-        return {**_without_empty(input), "question": question}
+        return {**_without_empty(input), "question": question}, config
 
     def _context(self, given: dict[str, Any], sleuth: Sleuth, archive: Archive, token_stream: TokenStream) -> Context:
         kind, services = runnable(self.name), sleuth.runs.services

@@ -116,6 +116,8 @@ class ThreadEvents:
         self._seq = self._parts = 0
         self._waiting: list[dict[str, Any]] = []
         self._messages = MessageEvents(self._waiting.append)
+        self._interrupts: list[str] = []
+        """Those that waited before the run: another client has answered them, or left them without an answer."""
 
     async def follow(self) -> AsyncGenerator[dict[str, Any]]:
         """Yield the events of the latest run and of all that follow, until the server shuts down."""
@@ -124,6 +126,10 @@ class ThreadEvents:
         worker, log = self._access.server.run_worker, self._access.server.log
         if earlier and not await worker.is_running(thread.id) and await log.last(thread.id) == after:
             after = earlier[-1]
+        if (turn := thread.options.turn) and turn.at:
+            runs = self._access.runs
+            before = await runs.graph(thread).aget_state(runs.config(thread, turn.at))
+            self._interrupts = [each.id for each in before.interrupts]
         while not worker.is_closing:
             has_deltas = form.has_root and "messages" in form.channels
             run = RunStream(access=self._access, thread=thread, after=after, modes=_MODES, with_deltas=has_deltas)
@@ -133,7 +139,7 @@ class ThreadEvents:
                     for event in self._events(part, run):
                         if form.has_root and event["channel"] in form.channels and event["seq"] > form.since:
                             yield {key: value for key, value in event.items() if key != "channel"}
-            after = run.position
+            after, self._interrupts = run.position, [each["id"] for each in run.interrupts]
             await self._next_run(thread, after)
             thread = await self._access.thread(thread.id)
 
@@ -167,7 +173,21 @@ class ThreadEvents:
             case "custom":
                 yield self._event("custom", {"payload": part.data}, is_counted=False)
             case "metadata" | "error" | "end":
-                yield self._event("lifecycle", _lifecycle(part, run))
+                yield from self._lifecycle(part, run)
+
+    def _lifecycle(self, part: Part, run: RunStream) -> Iterator[dict[str, Any]]:
+        """Yield the beginning or the end of a run; at its beginning, also which interrupts wait no more."""
+        match part.event:
+            case "metadata":
+                yield self._event("lifecycle", {"event": "running", "graph_name": run.thread.method})
+                if self._interrupts:
+                    ids = {"interrupt_ids": self._interrupts}
+                    yield self._event("input", ids, method="input.answered", is_counted=False)
+            case "error":
+                yield self._event("lifecycle", {"event": "failed", "error": part.data["message"]})
+            case _:
+                waits = run.interrupts or part.data["status"] == "interrupted"
+                yield self._event("lifecycle", {"event": "interrupted" if waits else "completed"})
 
     def _message(self, message: dict[str, Any]) -> Iterator[dict[str, Any]]:
         if message["type"] == "remove":
@@ -192,15 +212,6 @@ class ThreadEvents:
             "seq": self._seq,
             "params": {"namespace": [], "timestamp": int(time.time() * 1000), "data": data},
         }
-
-
-def _lifecycle(part: Part, run: RunStream) -> dict[str, Any]:
-    """Return the beginning or the end of a run."""
-    if part.event == "metadata":
-        return {"event": "running", "graph_name": run.thread.method}
-    if part.event == "error":
-        return {"event": "failed", "error": part.data["message"]}
-    return {"event": "interrupted" if run.interrupts or part.data["status"] == "interrupted" else "completed"}
 
 
 def _checkpoint(state: StateSnapshot) -> dict[str, Any]:

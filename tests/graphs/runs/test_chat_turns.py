@@ -345,6 +345,8 @@ async def test_reply_is_given_to_an_interrupt_also_of_an_older_branch(runs_with:
     await runs.reply("talk", {"decisions": [{"type": "approve"}]}, checkpoint=waiting.checkpoint)
     assert (await finish(runs, "talk")).text == "1868"
     assert await said(runs) == [chain.question, "1868"]
+    await runs.reply("talk", "reject", checkpoint=waiting.checkpoint)
+    assert (await finish(runs, "talk")).text == "The plan was not carried out.", "not the earlier decision"
 
 
 async def said(runs: RunService) -> list[str]:
