@@ -57,10 +57,10 @@ async def test_restored_state_has_documents_fields_files_and_indexes(tmp_path: P
     assert await found(settings, "Kelp Fair") == ["fair.md"]
     assert await found(settings, "built 1903") == ["light.md"]
     assert await found(settings, "New") == []
-    async with sleuth.open(settings) as app:
-        assert len(await app.collection.documents(where="client=ada")) == 3
+    async with await Collection.open(settings) as collection:
+        assert len(await collection.documents(where="client=ada")) == 3
         for name, text in TEXTS.items():
-            original = await app.collection.original(name)
+            original = await collection.original(name)
             assert original
             assert original.read_text() == text
     assert await sleuth.restore("before-cleanup", settings=settings) == Restored(added=0, updated=0, removed=0)
