@@ -23,7 +23,7 @@ COMPILE = UV_FIND_LINKS="$$PIP_FIND_LINKS" $(UV)/uv pip compile --quiet --overri
 	--python-version 3.11.5 --no-annotate --no-header --index-strategy unsafe-best-match --generate-hashes \
 	--no-emit-package torch $$($(UV)/python studio/model_server/torch_index.py) $(ARGS)
 # All extras but `vllm`, which needs a GPU, and `docs`.
-TESTED := torch loaders postgres eval studio mcp serve ocr ray otel train graph
+TESTED := torch loaders office sync postgres eval studio mcp serve ocr ray otel train graph
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo quick test test-unit test-nightly test-sweeps test-integration test-integration-nightly test-faults test-lowest test-newest test-versions install-size test-mutants check audit check-page check-containers format lock bench studio page pictures docs dist clean
@@ -61,11 +61,10 @@ test: setup ## Unit tests, and all integration tests that take seconds; about te
 	@$(MAKE) --no-print-directory --keep-going test-unit test-integration; \
 		$(BIN)/python tests/totals.py .cache/junit unit integration
 
-test-nightly: setup ## The slow rest: kills, Postgres, browsers, wheels, sweeps; about half an hour, and test-newest
-	@rm -f .cache/junit/sweeps.xml .cache/junit/nightly.xml .cache/junit/newest.xml
-	@$(MAKE) --no-print-directory --keep-going test-sweeps test-integration-nightly \
-		test-newest ARGS="--junit-xml .cache/junit/newest.xml"; \
-		$(BIN)/python tests/totals.py .cache/junit sweeps nightly newest
+test-nightly: setup ## The slow rest: kills, Postgres, browsers, wheels, sweeps; about half an hour
+	@rm -f .cache/junit/sweeps.xml .cache/junit/nightly.xml
+	@$(MAKE) --no-print-directory --keep-going test-sweeps test-integration-nightly; \
+		$(BIN)/python tests/totals.py .cache/junit sweeps nightly
 
 quick: setup ## Lint, and the unit tests of methods and runs; under a minute
 	@$(BIN)/ruff check --quiet .
