@@ -1,11 +1,13 @@
 """Bytes of the checkpoints of a run, for PAR-RAG plans of 2 to 40 steps: they must grow linearly.
 
     python -m benchmarks.checkpoint_bytes [--steps 2 5 10 20 40] [--again 1]
+    python -m benchmarks.checkpoint_bytes --steps 40 --turns 60 --every 1000
 
 The model's replies are made up, of the sizes that real ones have; store, graph and archive are the real ones. Each
 review asks `--again` times for a further round, each a search, a draft, another search and a review. Prints the bytes
 of each plan by table, and the median bytes of a checkpoint, with what was written for it, in the run's first and last
-quarter; and the largest, since LangGraph writes a field as a whole after a hundred changes.
+quarter; and the largest, since LangGraph writes a field as a whole after `--every` changes. `--turns` measures a chat
+of so many turns, too.
 
 Exits with 1 where a step of the longest plan costs more than 1.25 times one of 5 steps, or a checkpoint late in the
 longest run more than 1.25 times one early on.
@@ -23,7 +25,9 @@ from random import Random
 from statistics import median
 from typing import Any
 
+from sleuth.graphs.chat.messages import Messages
 from sleuth.graphs.core.context import Services
+from sleuth.graphs.core.state import Keyed, Lines
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
@@ -101,6 +105,27 @@ async def measure(steps: int, again: int, home: Path) -> dict[str, float]:
         answer = await last_answer(runs.run(thread))
     model.done()
     assert len(answer.notes) == steps
+    return sizes_in(home, steps)
+
+
+async def measure_chat(turns: int, home: Path) -> dict[str, float]:
+    """Return the same of a chat."""
+    model = ScriptedModel(
+        (reply for at in range(turns) for reply in ("question", {"known": True, "answer": words(f"{at}", 300)})),
+        context_window=100_000,
+    )
+    about = {"method": "chat", "values": {"method": "closed-book"}, "thread": "chat"}
+    async with open_store(Settings(home=home)) as store:
+        runs = RunService(store, Services(model=model, retriever=Shelf()))
+        for at in range(turns):
+            request = RunRequest(question=words(f"In which year did the town number {at} of Varn", 80), **about)
+            await last_answer(runs.run(await runs.start(request)))
+    model.done()
+    return sizes_in(home, turns)
+
+
+def sizes_in(home: Path, steps: int) -> dict[str, float]:
+    """Return the bytes of the stored run of so many steps, by table, and of its checkpoints, early and late."""
     with sqlite3.connect(home / "runs.sqlite") as connection:
         found = {name: float(connection.execute(query).fetchone()[0]) for name, query in SIZES.items()}
         sizes = [row[0] for row in connection.execute(ONE_BY_ONE)]
@@ -109,7 +134,7 @@ async def measure(steps: int, again: int, home: Path) -> dict[str, float]:
     return found | {"early": median(sizes[:quarter]), "late": median(sizes[-quarter:]), "largest": max(sizes)}
 
 
-async def main(steps: list[int], again: int) -> int:
+async def main(steps: list[int], again: int, turns: int) -> int:
     measured = {}
     for number in steps:
         with tempfile.TemporaryDirectory() as home:
@@ -117,6 +142,9 @@ async def main(steps: list[int], again: int) -> int:
         if len(measured) == 1:
             print(f"{'steps':>6}" + "".join(f"{name:>14}" for name in found))
         print(f"{number:>6}" + "".join(f"{size:>14,.0f}" for size in found.values()))
+    if turns:
+        with tempfile.TemporaryDirectory() as home:
+            print("  chat" + "".join(f"{size:>14,.0f}" for size in (await measure_chat(turns, Path(home))).values()))
     longest = measured[steps[-1]]
     growth = longest["a step"] / measured.get(5, measured[steps[0]])["a step"]
     later = longest["late"] / longest["early"]
@@ -128,5 +156,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, nargs="+", default=[2, 5, 10, 20, 40])
     parser.add_argument("--again", type=int, default=1)
+    parser.add_argument("--turns", type=int, default=0)
+    parser.add_argument("--every", type=int, default=100)
     given = parser.parse_args()
-    sys.exit(asyncio.run(main(given.steps, given.again)))
+    for channel in (Keyed, Lines, Messages):
+        channel.snapshot_frequency = given.every
+    sys.exit(asyncio.run(main(given.steps, given.again, given.turns)))
