@@ -209,10 +209,18 @@ class EventLog:
             StoreError: the store was not available for 30 seconds.
         """
         event = Event(thread=thread, id=self._last[thread] + 1, name=name, key=key, data=to_json(data).decode())
+        storing = asyncio.ensure_future(self._store(event, token))
+        try:
+            return await asyncio.shield(storing)
+        except asyncio.CancelledError:
+            await asyncio.wait([storing])  # its thread goes on, and the next event needs another id
+            raise
+
+    async def _store(self, event: Event, token: str | None) -> bool:
         write = partial(self._insert, event, token)
-        is_new = await retry_until_stored(write, f"An event of run {thread}", max_wait=_MAX_WAIT)
-        self._last[thread] += is_new
-        self.notify(thread)
+        is_new = await retry_until_stored(write, f"An event of run {event.thread}", max_wait=_MAX_WAIT)
+        self._last[event.thread] += is_new
+        self.notify(event.thread)
         return is_new
 
     @in_thread

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 
 import pytest
 
@@ -48,6 +50,21 @@ async def test_event_log_skips_events_that_a_lost_commit_has_stored(log: EventLo
     assert [await again.append("one", "step", {}, key=key) for key in ("first", "the end")] == [False, True]
     assert [(event.id, event.key) for event in await log.after("one", 0)] == [(1, "first"), (2, "the end")]
     assert await log.append("one", "step", {}, key="the end"), "the connection was lost after the commit"
+
+
+async def test_event_follows_one_whose_storing_was_cancelled(log: EventLog) -> None:
+    await log.open("t")
+    with closing(sqlite3.connect(str(log._engine.url.database), isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")  # the write waits for it
+        storing = asyncio.create_task(log.append("t", "step", {}, key="first"))
+        await asyncio.sleep(0.1)
+        storing.cancel()
+        await asyncio.sleep(0.1)
+        other.execute("COMMIT")
+    with pytest.raises(asyncio.CancelledError):
+        await storing
+    assert await log.append("t", "stopped", {}, key="stop")
+    assert [(event.id, event.key) for event in await log.after("t", 0)] == [(1, "first"), (2, "stop")]
 
 
 async def test_deltas_are_received_between_the_events_that_they_follow(log: EventLog) -> None:
