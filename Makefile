@@ -34,7 +34,7 @@ help: ## List what can be made
 setup: $(READY) ## Make .venv with everything in it; immediate if nothing has changed
 
 # uv installs these packages, or pip where uv cannot.
-INSTALL = UV_FIND_LINKS="$$PIP_FIND_LINKS" $(UV)/uv pip install --python $(BIN)/python --no-deps $(1) || \
+INSTALL = UV_FIND_LINKS="$$PIP_FIND_LINKS" $(UV)/uv pip install --quiet --python $(BIN)/python --no-deps $(1) || \
 	{ echo "pip installs these packages, which takes some minutes"; \
 	$(BIN)/python -m pip install --quiet --no-compile --no-deps $(1); }
 
