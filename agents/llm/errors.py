@@ -9,6 +9,7 @@ from langchain_core import exceptions as langchain
 
 from sleuth.tools.errors import BadReply, ContextTooLong, ModelError, ModelTimeout, ModelUnavailable, UnknownName
 from sleuth.tools.http import UnusableReply
+from sleuth.tools.text.normalization import shorten
 
 _TOO_LONG = re.compile(
     r"context[_ ](?:length|window|size)|maximum (?:context|model|input|sequence)|maximum.{0,20}tokens"
@@ -118,8 +119,3 @@ def _reason(body: object) -> str:
         named = (body[name] for name in ("message", "detail", "error", "msg") if body.get(name))
         body = next((_reason(each) for each in named), json.dumps(body, ensure_ascii=False))
     return shorten(str(body or "no reason given"))
-
-
-def shorten(text: str) -> str:
-    """Return the beginning of a message on one line."""
-    return " ".join(text[:3_000].split())[:300]

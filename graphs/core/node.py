@@ -215,7 +215,8 @@ class MethodGraph(StateGraph[StateT, Context, Any, StateT]):
     def add_conditional_edges(self, source: str, path: Any, path_map: Any = None) -> Self:  # noqa: ANN401 - as the base has it
         """Add a router, which is not asked where a halted run goes."""
         hints = get_type_hints(path)
-        if self._ending not in (path_map or get_args(hints["return"])):
+        ends = path_map or get_args(hints.get("return"))
+        if ends and self._ending not in ends:
             return super().add_conditional_edges(source, path, path_map)
 
         def route(state: StateT) -> Any:  # noqa: ANN401 - what the router returns
@@ -226,13 +227,12 @@ class MethodGraph(StateGraph[StateT, Context, Any, StateT]):
 
     def add_edge_unless_halted(self, source: str, target: str) -> None:
         """Add an edge for runs that are not halted."""
-        choices: Any = Literal[target, self._ending]
 
-        def step_on(state: StateT) -> str:
-            return self._ending if state.halted else target
+        def follow(state: StateT) -> str:
+            return target
 
-        step_on.__annotations__ = {"return": choices}
-        super().add_conditional_edges(source, step_on)
+        follow.__annotations__["return"] = Literal[target, self._ending]
+        self.add_conditional_edges(source, follow)
 
     def compile(self, *arguments: Any, **options: Any) -> CompiledStateGraph[StateT, Context, Any, StateT]:  # noqa: ANN401 - those of the base
         """Compile as the base does."""

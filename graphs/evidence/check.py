@@ -223,7 +223,7 @@ async def _cite(verdict: Verdict, question: str, found: Sequence[Passage], call:
     given = CiteInput(question=question, answer=text, sources=as_sources(shown))
     reply = await call.model.ask_or(CITE, given, Cited(), "The answer has no citation.")
     citations = verified_citations(call.model, text, reply.citations, shown, question=question)
-    return Verdict(**{**verdict, "citations": [*verdict["citations"], *citations]})
+    return verdict | {"citations": [*verdict["citations"], *citations]}
 
 
 def _rejected(state: RunState) -> dict[str, Note | None]:

@@ -46,10 +46,8 @@ def continuing_turn(thread: Thread, latest: StateSnapshot, text: str, *, message
         return branching_turn(thread, latest, text, start="", message_id=message_id)
     id, reply = message_id or uuid.uuid4().hex, None
     if latest.interrupts:  # it is a part of the turn that waits
-        id, reply = (
-            thread.options.turn.id if thread.options.turn else "",
-            json.dumps(read_reply(thread.method, latest, text)),
-        )
+        id = thread.options.turn.id if thread.options.turn else ""
+        reply = json.dumps(read_reply(thread.method, latest, text))
     return Turn(text=text, reply=reply, at=checkpoint_id_of(latest), id=id, **_chat_before(thread))
 
 

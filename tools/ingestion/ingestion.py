@@ -275,10 +275,10 @@ class Ingestion:
         new = [id for id, difference in stored.differences.items() if difference != "unchanged"]
         sources = {entry.document.id: entry.document.source for entry in batch.entries}
         copies = self._catalogue.copies(new)
-        texts = {sources[id]: other for id, other in copies.items()}
+        pairs = dict.fromkeys((sources[id], other) for id, other in copies.items())
         batch.notes += [
             f"{source}: {'contains a text twice' if other == source else f'has the same text as {other}'}."
-            for source, other in texts.items()
+            for source, other in pairs
         ]
         return stored
 

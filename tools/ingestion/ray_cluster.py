@@ -26,6 +26,7 @@ from sleuth.tools.optional_imports import DISTRIBUTION, extra
 from sleuth.tools.search.vectors import Embedder, Vectors
 from sleuth.tools.search.vectors.embedder import LocalEmbedder
 from sleuth.tools.text.analysis import analyze
+from sleuth.tools.text.normalization import shorten
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ def connect(address: str) -> ModuleType:
                 options: dict[str, Any] = {} if address.startswith("ray://") else {"_node_ip_address": own_address}
                 ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **options)
     except (OSError, RuntimeError, ValueError) as error:
-        reason = " ".join(str(error).split())[:300]
+        reason = shorten(str(error))
         raise UsageError(
             f"No Ray cluster answers at {address}: {reason}. Start one with `ray start --head --disable-usage-stats`, "
             "or check --ray."

@@ -143,6 +143,11 @@ def single_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def shorten(text: str) -> str:
+    """Return the beginning of a message on one line."""
+    return single_line(text[:3_000])[:300]
+
+
 def comparison_key(text: str) -> str:
     """Return a text's form for word-for-word comparison: case-folded, on one line."""
     return single_line(text).casefold()

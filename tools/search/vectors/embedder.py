@@ -24,6 +24,7 @@ from sleuth.tools.errors import MissingExtra, StoreError, UsageError
 from sleuth.tools.optional_imports import DISTRIBUTION, extra
 from sleuth.tools.search.vectors.onnx_model import GRAPH, Encode, UnsupportedModel, Vectors, open_onnx
 from sleuth.tools.settings import Settings, client_options
+from sleuth.tools.text.normalization import shorten
 
 if TYPE_CHECKING:
     import httpx2
@@ -167,7 +168,7 @@ class EndpointEmbedder:
             return _unit(np.asarray([row["embedding"] for row in rows], dtype=np.float64))
         except httpx2.HTTPError as error:
             reply = error.response if isinstance(error, httpx2.HTTPStatusError) else None
-            reason = " ".join((f"{reply.status_code} {reply.text}" if reply else f"{error}")[:3_000].split())[:300]
+            reason = shorten(f"{reply.status_code} {reply.text}" if reply else f"{error}")
             raise StoreError(f"The embeddings endpoint {self._url} fails: {reason}. Check SLEUTH_EMBEDDER.") from error
         except (LookupError, TypeError, ValueError) as error:
             raise StoreError(f"{self._url} returned {_UNUSABLE} Check SLEUTH_EMBEDDER.") from error
@@ -198,7 +199,7 @@ class LangChainEmbedder:
         try:
             return embed(given)
         except Exception as error:
-            reason = " ".join(str(error)[:3_000].split())[:300]
+            reason = shorten(str(error))
             raise StoreError(f"The embedder {self.name} fails: {type(error).__name__}: {reason}") from error
 
     def _as_vectors(self, rows: list[list[float]], count: int) -> Vectors:
