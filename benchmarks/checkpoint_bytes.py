@@ -1,13 +1,13 @@
 """Bytes of the checkpoints of a run, for PAR-RAG plans of 2 to 40 steps: they must grow linearly.
 
     python -m benchmarks.checkpoint_bytes [--steps 2 5 10 20 40] [--again 1]
-    python -m benchmarks.checkpoint_bytes --steps 40 --turns 60 --every 1000
+    python -m benchmarks.checkpoint_bytes --steps 40 --turns 60 --rounds 12 --every 1000
 
 The model's replies are made up, of the sizes that real ones have; store, graph and archive are the real ones. Each
 review asks `--again` times for a further round, each a search, a draft, another search and a review. Prints the bytes
 of each plan by table, and the median bytes of a checkpoint, with what was written for it, in the run's first and last
 quarter; and the largest, since LangGraph writes a field as a whole after `--every` changes. `--turns` measures a chat
-of so many turns, too.
+of so many turns, too, `--rounds` a RetroRAG run of so many rounds of six steps.
 
 Exits with 1 where a step of the longest plan costs more than 1.25 times one of 5 steps, or a checkpoint late in the
 longest run more than 1.25 times one early on.
@@ -23,8 +23,10 @@ from hashlib import sha256
 from pathlib import Path
 from random import Random
 from statistics import median
+from time import process_time
 from typing import Any
 
+from sleuth.agents.model import Request
 from sleuth.graphs.chat.messages import Messages
 from sleuth.graphs.core.context import Services
 from sleuth.graphs.core.state import Keyed, Lines
@@ -35,11 +37,12 @@ from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.search import Query
 from sleuth.tools.settings import Settings
 from sleuth.tools.types import Hit, Passage
-from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_model import Replying, ScriptedModel
 
 PASSAGE = 700
 QUOTE = 90
 MOST_GROWTH = 1.25
+QUESTION = "Who was the last of the line?"
 
 SIZES = {
     "checkpoints": "SELECT sum(length(checkpoint) + length(metadata)) FROM checkpoints",
@@ -97,15 +100,8 @@ def replies(steps: int, again: int) -> Iterator[dict[str, Any]]:
 async def measure(steps: int, again: int, home: Path) -> dict[str, float]:
     """Return the bytes of one run, by table, and of its checkpoints, early and late."""
     model = ScriptedModel(replies(steps, again), context_window=100_000)
-    async with open_store(Settings(home=home)) as store:
-        runs = RunService(store, Services(model=model, retriever=Shelf()))
-        thread = await runs.start(
-            RunRequest(question="Who was the last of the line?", method="par-rag", values={"max_requeries": again})
-        )
-        answer = await last_answer(runs.run(thread))
-    model.done()
-    assert len(answer.notes) == steps
-    return sizes_in(home, steps)
+    request = RunRequest(question=QUESTION, method="par-rag", values={"max_requeries": again})
+    return await measure_run(model, [request], home, steps)
 
 
 async def measure_chat(turns: int, home: Path) -> dict[str, float]:
@@ -114,14 +110,40 @@ async def measure_chat(turns: int, home: Path) -> dict[str, float]:
         (reply for at in range(turns) for reply in ("question", {"known": True, "answer": words(f"{at}", 300)})),
         context_window=100_000,
     )
-    about = {"method": "chat", "values": {"method": "closed-book"}, "thread": "chat"}
+    about: dict[str, Any] = {"method": "chat", "values": {"method": "closed-book"}, "thread": "chat"}
+    texts = (words(f"In which year did the town number {at} of Varn", 80) for at in range(turns))
+    return await measure_run(model, [RunRequest(question=text, **about) for text in texts], home, turns)
+
+
+def retro_reply(request: Request) -> Any:
+    """Return a reply of RetroRAG: the evidence changes from round to round, and no two answers agree."""
+    asked = sha256(request.text().encode()).hexdigest()
+    if request.role == "evaluator":
+        return 0.1 if request.prompt.endswith("consistency") else 0.6 + int(asked[:4], 16) / 200_000
+    quotes = [{"source": 1, "quote": source["text"][:QUOTE]} for source in request.input.get("sources", ())[:1]]
+    facts = [{"question": words(f"{at} {asked}", 70), "claim": words(f"Fact {at} {asked}", 90)} for at in range(3)]
+    return {
+        "detective/entities": {"entities": ["Varn", "the line"]},
+        "detective/infer": {"inferences": [fact | {"citations": quotes} for fact in facts]},
+        "detective/requery": {"query": words(asked, 90)},
+    }.get(request.prompt, {"reason": words(f"since {asked}", 300), "answer": words(asked, 30), "citations": []})
+
+
+async def measure_retro(rounds: int, home: Path) -> dict[str, float]:
+    """Return the same of a RetroRAG run, whose rounds have six steps each."""
+    request = RunRequest(question=QUESTION, method="retro-rag", values={"max_iterations": rounds})
+    return await measure_run(Replying(retro_reply, context_window=100_000), [request], home, 6 * rounds)
+
+
+async def measure_run(model: Replying, requests: list[RunRequest], home: Path, steps: int) -> dict[str, float]:
+    """Return bytes and processor seconds of runs one after the other."""
     async with open_store(Settings(home=home)) as store:
         runs = RunService(store, Services(model=model, retriever=Shelf()))
-        for at in range(turns):
-            request = RunRequest(question=words(f"In which year did the town number {at} of Varn", 80), **about)
+        began = process_time()
+        for request in requests:
             await last_answer(runs.run(await runs.start(request)))
-    model.done()
-    return sizes_in(home, turns)
+        seconds = process_time() - began
+    return sizes_in(home, steps) | {"seconds": seconds}
 
 
 def sizes_in(home: Path, steps: int) -> dict[str, float]:
@@ -134,17 +156,19 @@ def sizes_in(home: Path, steps: int) -> dict[str, float]:
     return found | {"early": median(sizes[:quarter]), "late": median(sizes[-quarter:]), "largest": max(sizes)}
 
 
-async def main(steps: list[int], again: int, turns: int) -> int:
+async def main(steps: list[int], again: int, turns: int, rounds: int) -> int:
     measured = {}
     for number in steps:
         with tempfile.TemporaryDirectory() as home:
             measured[number] = found = await measure(number, again, Path(home))
         if len(measured) == 1:
             print(f"{'steps':>6}" + "".join(f"{name:>14}" for name in found))
-        print(f"{number:>6}" + "".join(f"{size:>14,.0f}" for size in found.values()))
-    if turns:
-        with tempfile.TemporaryDirectory() as home:
-            print("  chat" + "".join(f"{size:>14,.0f}" for size in (await measure_chat(turns, Path(home))).values()))
+        print(f"{number:>6}" + "".join(f"{size:>14,.1f}" for size in found.values()))
+    for name, number, measured_run in (("chat", turns, measure_chat), ("retro", rounds, measure_retro)):
+        if number:
+            with tempfile.TemporaryDirectory() as home:
+                sizes = await measured_run(number, Path(home))
+            print(f"{name:>6}" + "".join(f"{size:>14,.1f}" for size in sizes.values()))
     longest = measured[steps[-1]]
     growth = longest["a step"] / measured.get(5, measured[steps[0]])["a step"]
     later = longest["late"] / longest["early"]
@@ -157,8 +181,9 @@ if __name__ == "__main__":
     parser.add_argument("--steps", type=int, nargs="+", default=[2, 5, 10, 20, 40])
     parser.add_argument("--again", type=int, default=1)
     parser.add_argument("--turns", type=int, default=0)
+    parser.add_argument("--rounds", type=int, default=0)
     parser.add_argument("--every", type=int, default=100)
     given = parser.parse_args()
     for channel in (Keyed, Lines, Messages):
         channel.snapshot_frequency = given.every
-    sys.exit(asyncio.run(main(given.steps, given.again, given.turns)))
+    sys.exit(asyncio.run(main(given.steps, given.again, given.turns, given.rounds)))
