@@ -6,7 +6,7 @@ Concurrent asks start in order, so calls and warnings are recorded in order, ind
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 
 from sleuth import prompts
 from sleuth.agents.formatting import escape_chat_markers
-from sleuth.agents.model import DEMO_MODEL, Message, Model, Reply, ReplyStreams, Request
+from sleuth.agents.model import Message, Model, Reply, ReplyStreams, Request
 from sleuth.agents.model_calls.context_fitting import describe_loss, fit_sources, halve_sources
 from sleuth.agents.model_calls.output_parsing import Unparsable, parse_reply
 from sleuth.agents.role import FOR_PEOPLE, I, O, Role
@@ -47,11 +47,6 @@ class CallRecord(TypedDict):
     completion_tokens: int
     seconds: float
     repair: bool
-
-
-def is_demo(calls: Mapping[str, CallRecord]) -> bool:
-    """Return whether a call was answered by the demo model, whose judgement of a question is of no use."""
-    return any(record["model"] == DEMO_MODEL for record in calls.values() if record)
 
 
 class _Asked(TypedDict):

@@ -19,7 +19,6 @@ from langgraph.types import interrupt
 from pydantic import Field, model_validator
 
 from sleuth.agents.llm.tracing import as_usage
-from sleuth.agents.model_calls.caller import is_demo
 from sleuth.agents.roles import conversation, planning
 from sleuth.graphs.chat.messages import Messages, TextReply, answer_message, as_conversation, reply_id
 from sleuth.graphs.chat.question_rewriting import make_standalone
@@ -314,22 +313,19 @@ def graph() -> StateGraph[State, Context, Message, State]:
 
 async def _kind_of(given: conversation.ConversationInput, call: Call[Settings]) -> str:
     """Return the kind of a message; rules decide where there is no model, and correct what it overlooks."""
-    question, kind = given.question, "question"
+    question = given.question
     if is_answered_by_rule(question):
         return "small talk"
-    if call.settings.method != MODELLESS_METHOD:
-        kind = await call.model.ask_or(conversation.ROUTE, given, "follow-up", "The message is taken for a question.")
     if not _uses_model(call):
         needs_search = _has_subject(question) or resolve_references(question, given.turns) != question
         return "follow-up" if needs_search else "small talk"
+    kind = await call.model.ask_or(conversation.ROUTE, given, "follow-up", "The message is taken for a question.")
     return "follow-up" if kind == "question" and given.turns and refers_back(question) else kind
 
 
 def _uses_model(call: Call[Settings]) -> bool:
     """Return whether a model is to classify and rewrite messages: not for a method without one, nor the demo model."""
-    if call.settings.method == MODELLESS_METHOD:
-        return False
-    return not is_demo({**call.state.calls, **call.model.calls})
+    return not (call.settings.method == MODELLESS_METHOD or call.context.demo)
 
 
 def _has_subject(message: str) -> bool:

@@ -193,7 +193,8 @@ class Services:
     are the knowledge graph and the classifier of question attributes of hybrid-rag; `checker` reads the evidence of
     answers, unless a method's settings switch it off; `tracing` applies to the runs that sleuth starts, where the
     callbacks and the parent run have no tracer, and `trace_texts` adds texts to OpenTelemetry's spans;
-    `require_citations` is the default of the setting of that name.
+    `require_citations` is the default of the setting of that name; `demo` marks the demo model, whose judgement of a
+    question or an answer is of no use.
     """
 
     model: Model
@@ -207,6 +208,7 @@ class Services:
     tracing: Tracing = "off"
     trace_texts: bool = False
     require_citations: bool = False
+    demo: bool = False
 
     def context(self, **own: Any) -> "Context":  # noqa: ANN401 - fields of Context
         """Return the context of a run with these services and the fields given, which may replace some of them."""

@@ -16,7 +16,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStore
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from sleuth.agents.model import Message, NamedModel, Reply, Request
+from sleuth.agents.model import DEMO_MODEL, Message, NamedModel, Reply, Request
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget, Context, Services
 from sleuth.graphs.core.events import Event
@@ -426,6 +426,7 @@ async def open_services(
             tracing=settings.tracing,
             trace_texts=settings.trace_texts,
             require_citations=bool(settings.require_citations),
+            demo=model.name_of("default") == DEMO_MODEL,
             checker=checker,
             predictor=await asyncio.to_thread(find_svm, settings.home, collection.embedder),
             thresholds=await asyncio.to_thread(fitted_thresholds, [settings.home, *PACKAGED.values()], model.name_of),

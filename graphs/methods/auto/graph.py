@@ -6,7 +6,8 @@ Each sub-run is an ordinary run of another method in a thread of its own (`graph
 passed to the next one; a rejected answer is not. If no answer is accepted, the first one is returned, marked as weakly
 supported; one without citations never is. With the answer to a question about the whole
 collection, such as "How many …?", a survey of all documents is offered (`ask_all`): it takes many calls, so a person
-decides. If `fast`, the reader answers first: without a model call, and only what is well supported.
+decides. If `fast`, the reader answers first: without a model call, and only what is well supported. The demo model
+answers what the reader refuses: on 150 questions no method with it was better than the reader alone.
 """
 
 import re
@@ -18,7 +19,7 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from sleuth.agents.formatting import Source
-from sleuth.agents.model_calls.caller import ModelCaller, is_demo
+from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.roles import inputs, judging
 from sleuth.graphs.core.answer import Note, Subrun, Verdict, evidence_in, make_verdict, refusal_text
 from sleuth.graphs.core.context import CheckedSettings, Context, parse_json
@@ -52,7 +53,11 @@ class Settings(CheckedSettings):
     """Settings of `--set`."""
 
     order: Annotated[str, AfterValidator(_order)] = Field(default="plain-rag,agent", description="methods in turn")
-    fast: bool = Field(default=False, description="first accept what the reader supports well, without a model call")
+    fast: bool | None = Field(
+        default=None,
+        description="first accept what the reader supports well, without a model call (default: with the demo model, "
+        "all that the reader answers)",
+    )
     min_citations: int = Field(default=1, ge=0, le=20, description="citations that an answer needs to be accepted")
     min_confidence: float = Field(
         default=0.5, ge=0, lt=1, description="an answer is accepted above this P(yes, it holds); 0: not asked"
@@ -202,26 +207,27 @@ _MAY_ASK_ALL = re.compile(
 async def _documents_in_question(state: State, call: Call[Settings]) -> int:
     """Return the number of documents if the question is about all of them, and if they are few enough; else 0."""
     reader, most = call.context.retriever, call.settings.survey_documents
-    if not (most and isinstance(reader, DocumentLister) and _MAY_ASK_ALL.search(state.question) and call.affords(2)):
+    is_listed = isinstance(reader, DocumentLister) and not call.context.demo
+    if not (most and is_listed and _MAY_ASK_ALL.search(state.question) and call.affords(2)):
         return 0
     documents = len(await list_all(reader))
     if not 1 < documents <= most:
         return 0
     given = inputs.QuestionInput(question=state.question)
     chance = await yes_probability(call.model, judging.ASKS_ALL, given, otherwise=0.0, loss="No survey is offered.")
-    return documents if chance > 0.5 and not is_demo(call.model.calls) else 0
+    return documents if chance > 0.5 else 0
 
 
 def _reader_first(call: Call[Settings]) -> list[str]:
-    wanted = call.settings.fast and call.context.checker
-    return [READER] if wanted and READER not in call.settings.order else []
+    wanted = call.context.demo if call.settings.fast is None else call.settings.fast
+    return [READER] if wanted and call.context.checker and READER not in call.settings.order else []
 
 
 async def _judge(subrun: Subrun, state: State, call: Call[Settings]) -> tuple[float | None, str]:
     """Return the probability that the answer holds, if it is known, and why it is rejected, if it is."""
     least, support, confidence = call.settings.min_confidence, subrun.get("support"), subrun["confidence"]
     doubt = rejection_reason(subrun, call.settings.min_citations)
-    if not doubt and subrun["method"] == READER and support and support.get("weak"):
+    if not doubt and subrun["method"] == READER and support and support.get("weak") and not call.context.demo:
         doubt = f"its support is {support['score']:.2f}, below {GOOD_SUPPORT}"
     if doubt or confidence is not None or not least:
         return confidence, doubt

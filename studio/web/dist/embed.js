@@ -33,6 +33,16 @@
     throw new Error(body?.error?.message ?? `The server answered with status ${response.status}.`);
   };
 
+  const read = async (path, attempts = 5) => {
+    try {
+      return await (await send(path)).text();
+    } catch (error) {
+      if (!(error instanceof TypeError) || attempts === 1) throw error; // a TypeError: the connection was lost
+      await new Promise((resolve) => setTimeout(resolve, 2000));
+      return read(path, attempts - 1);
+    }
+  };
+
   const source = ({ title, quote }) => element("li", {}, `${title}: “${quote}”`);
 
   const shown = ({ type, content, additional_kwargs: { citations = [], problem } }) => {
@@ -58,8 +68,8 @@
 
   const follow = async () => {
     for (let state = "running"; state === "queued" || state === "running";) {
-      await (await send(`/${thread}/events`)).text(); // it ends when the run has ended
-      const run = await (await send(`/${thread}`)).json();
+      await read(`/${thread}/events`); // it ends when the run has ended
+      const run = JSON.parse(await read(`/${thread}`));
       state = run.thread.state;
       log.replaceChildren(...run.state.messages.map(shown));
     }
@@ -73,7 +83,9 @@
     try {
       await task();
     } catch (error) {
-      log.append(element("p", { role: "alert" }, error.message));
+      const problem =
+        error instanceof TypeError ? "The server cannot be reached, or does not answer this page." : error.message;
+      log.append(element("p", { role: "alert" }, problem));
     }
     waiting.remove();
     submit.disabled = false;

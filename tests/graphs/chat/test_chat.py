@@ -13,7 +13,6 @@ from langgraph.types import Command, Interrupt
 from pydantic import ValidationError
 from scenes import Chain, Json, Replying, Shelf, down_once, resolves, sent, without_checkpoints
 
-from sleuth.agents.model import DEMO_MODEL, Reply, Request
 from sleuth.graphs.chat import graph as chat
 from sleuth.graphs.chat.small_talk import REPLIES, small_talk_reply
 from sleuth.graphs.core.context import Budget, Context
@@ -44,6 +43,7 @@ class Talk:
     waiting: tuple[Interrupt, ...] = ()
     shelf: Shelf = field(init=False)
     archive: MemoryArchive = field(default_factory=MemoryArchive)
+    demo: bool = False
 
     def __post_init__(self) -> None:
         self.shelf = Shelf(self.chain.passages)
@@ -81,6 +81,7 @@ class Talk:
             archive=self.archive,
             settings=self.settings,
             budget=self.budget,
+            demo=self.demo,
         )
         return replace(context, hops=CheckpointerSubruns(saver=self.saver, context=context))
 
@@ -180,13 +181,6 @@ async def test_converse_that_needs_a_search_looks_it_up(chain: Chain) -> None:
     assert talk.state["kind"] == "follow-up"
 
 
-class Demo(ChatModel):
-    """The embedded model, which takes every message for an ambiguous one."""
-
-    async def call(self, request: Request) -> Reply:
-        return {**await super().call(request), "model": DEMO_MODEL}
-
-
 SMALL_TALK = [
     ("hello", "hello"),
     ("Hi there!", "hello"),
@@ -217,7 +211,7 @@ def test_message_with_more_than_small_talk_has_no_fixed_reply(text: str) -> None
 
 
 async def test_chat_with_demo_model_introduces_itself(chain: Chain) -> None:
-    talk = Talk(Demo(chain, "ambiguous"), chain)
+    talk = Talk(ChatModel(chain), chain, demo=True)
     assert (await talk.turn("just looking")).text == REPLIES["introduction"]
     assert (talk.nodes, talk.shelf.queries) == (["classify", "converse", "answer"], [])
 
@@ -226,7 +220,7 @@ async def test_chat_with_demo_model_introduces_itself(chain: Chain) -> None:
     "text", ["who founded the ferry yard", "Where was Ruske born", "and in 1902", "What is a quay?"]
 )
 async def test_chat_with_demo_model_looks_subjects_up(chain: Chain, text: str) -> None:
-    talk = Talk(Demo(chain, "ambiguous"), chain)
+    talk = Talk(ChatModel(chain), chain, demo=True)
     assert (await talk.turn(text)).text.startswith("1868")
     assert "clarify" not in talk.nodes
 

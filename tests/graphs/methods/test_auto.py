@@ -10,7 +10,7 @@ from scenes import Case, Chain, Replying, RunsFor, Shelf, finish, passage, plain
 from scripted_checker import ScriptedChecker
 from scripted_model import reply
 
-from sleuth.agents.model import DEMO_MODEL, Reply, Request, TokenLogprob
+from sleuth.agents.model import Reply, Request, TokenLogprob
 from sleuth.graphs.core.answer import Answer, Citation, Note, Subrun
 from sleuth.graphs.core.context import Budget, Services, SubrunRequest
 from sleuth.graphs.core.events import Step
@@ -130,17 +130,16 @@ async def test_auto_continues_after_rejected_answer(
 
 
 @pytest.mark.parametrize(
-    ("values", "name", "offered"), [({}, "large", 4), ({"survey_documents": 3}, "large", None), ({}, DEMO_MODEL, None)]
+    ("values", "demo", "offered"), [({}, False, 4), ({"survey_documents": 3}, False, None), ({}, True, None)]
 )
 async def test_auto_offers_a_survey_and_starts_none(
-    store: Store, values: dict[str, Any], name: str, offered: int | None
+    store: Store, values: dict[str, Any], demo: bool, offered: int | None
 ) -> None:
     def say(request: Request) -> Any:
         return word("Yes") if request.role == "evaluator" else reading("2")
 
     folder = Folder([passage(each, text_of(each)) for each in CONTRACTS])
-    model = Replying(say, name=name)
-    runs = RunService(store, Services(model=model, retriever=folder))
+    runs = RunService(store, Services(model=Replying(say), retriever=folder, demo=demo))
     id = await runs.start(
         RunRequest(question="How many contracts end in 2027?", method="auto", values={**values, "min_citations": 0})
     )
@@ -200,21 +199,24 @@ async def test_auto_continues_after_evidence_does_not_support_an_answer(store: S
 
 
 @pytest.mark.parametrize(
-    ("answerable", "methods", "prompts"),
+    ("answerable", "demo", "methods"),
     [
-        (0.9, [("reader", "answered")], []),
-        (0.5, [("reader", "answered"), ("plain-rag", "answered")], ["reader/read"]),
-        (0.05, [("reader", "unknown"), ("plain-rag", "unknown"), ("par-rag", "unknown")], None),
+        (0.9, False, [("reader", "answered")]),
+        (0.5, False, [("reader", "answered"), ("plain-rag", "answered")]),
+        (0.5, True, [("reader", "answered")]),
+        (0.05, True, [("reader", "unknown"), ("plain-rag", "unknown"), ("par-rag", "unknown")]),
     ],
 )
 async def test_auto_asks_no_model_if_the_reader_finds_good_support(
-    store: Store, chain: Chain, answerable: float, methods: list[tuple[str, str]], prompts: list[str] | None
+    store: Store, chain: Chain, answerable: float, demo: bool, methods: list[Any]
 ) -> None:
     model, checker = Clerk(chain), ScriptedChecker("1868", "1868", answerable=answerable)
-    services = Services(model=model, retriever=Shelf(chain.passages), checker=checker)
-    answer = await ask(RunService(store, services), chain.question, values={"fast": True, "min_support": 0.2})
+    services = Services(model=model, retriever=Shelf(chain.passages), checker=checker, demo=demo)
+    values = {"min_support": 0.2, **({} if demo else {"fast": True})}
+    answer = await ask(RunService(store, services), chain.question, values=values)
     assert turns(answer) == methods
-    assert prompts is None or [request.prompt for request in model.requests] == prompts
+    if answerable >= 0.5:
+        assert [request.prompt for request in model.requests] == ["reader/read"] * (len(methods) - 1)
     assert not any("reader had answered" in warning for warning in answer.warnings)
     if answerable == 0.9:
         assert (answer.text, answer.cost["calls"], answer.citations != []) == ("1868", 0, True)
