@@ -20,17 +20,18 @@ def half_of(key: str) -> int:
     return int(sha1(key.encode(), usedforsecurity=False).hexdigest(), 16) // 2 % 2
 
 
-async def retrieve(data: Path, home: Path, half: int, count: int) -> list[dict[str, Any]]:
-    """Return questions of a set with the title and text of their first passages as `sources`.
+async def retrieve(data: Path, home: Path, half: int, count: int, *, k: int = PASSAGES) -> list[dict[str, Any]]:
+    """Return questions of a set with the title and text of their first passages as `sources`, and their `ids`.
 
     Args:
         data: the set's folder, with corpus.jsonl.gz and questions.jsonl.gz.
         home: gets the collection and what was found, which is read the next time.
         half: of the questions, as in `half_of`.
         count: the most questions.
+        k: passages of each.
     """
     settings = Settings(home=home, embedder="none")
-    file = home / f"shown-{half}-{count}.json"
+    file = home / f"shown-{half}-{count}-{k}.json"
     if file.is_file():
         return list(json.loads(file.read_text(encoding="utf-8")))
     await ingest([data / "corpus.jsonl.gz"], settings=settings)
@@ -41,7 +42,8 @@ async def retrieve(data: Path, home: Path, half: int, count: int) -> list[dict[s
     )[:count]
     async with await Collection.open(settings) as collection:
         for row in rows:
-            hits = await collection.search(Query(text=row["question"], k=PASSAGES, mode="graph"))
+            hits = await collection.search(Query(text=row["question"], k=k, mode="graph"))
+            row["ids"] = [hit.passage.document_id for hit in hits]
             row["sources"] = [[hit.passage.title, hit.passage.text] for hit in hits]
     file.write_text(json.dumps(rows), encoding="utf-8")
     return rows

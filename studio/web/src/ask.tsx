@@ -26,13 +26,12 @@ export function Ask() {
   const first = health && (health.model === undefined ? MODELLESS : DEFAULT);
   const method = methods?.find((each) => each.name === (way.method || first));
   const asking = useAction(async (text: string = question) => {
-    if (!method) return;
     const { thread } = await post<{ thread: string }>("runs", {
       question: text,
       budget: budgetOf(way.limits),
       where: way.where,
       model: preference("model"),
-      ...withMode(way, method, health?.model !== undefined && isTalk(text)),
+      ...(method && withMode(way, method, health?.model !== undefined && isTalk(text))), // else the server chooses
     });
     if (text === question) setQuestion("");
     refresh("runs?");
@@ -117,11 +116,7 @@ function Setup({ health, documents }: { health: Health; documents: string }) {
         <a href={hrefOf("documents")}>{documents}</a>
         {model && ` · ${chosen || model}${isDemo ? ", a demo model" : ""}`}
       </p>
-      {problem && (
-        <p className="hint">
-          {problem} The method {MODELLESS} answers without a model.
-        </p>
-      )}
+      {problem && <p className="hint">The method {MODELLESS} answers without a model.</p>}
       {isDemo && (
         <p className="hint">
           The demo model is small and often wrong. Use a real one:{" "}

@@ -29,7 +29,7 @@ export function Composer(props: Props) {
   const { focused = false, isFirst = false } = props;
   const [open, setOpen] = useState("");
   const toggle = (part: string) => setOpen(open === part ? "" : part);
-  const canSend = isSendable(question) && !sending.busy && (method !== undefined || !isFirst);
+  const canSend = isSendable(question) && !sending.busy;
   const submit = (event: React.SyntheticEvent) => {
     event.preventDefault();
     if (!canSend) return;

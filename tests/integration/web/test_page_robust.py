@@ -99,6 +99,15 @@ async def test_draft_survives_navigation_and_a_long_one_is_refused(page: Page, s
 
 
 @pytest.mark.nightly
+async def test_question_is_sent_before_the_methods_are_loaded(page: Page, site: Site) -> None:
+    await page.route("**/v1/methods", lambda route: route.abort())
+    await page.goto(await site())
+    await page.get_by_role("textbox", name="Question", exact=True).fill(QUESTION)
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", name=QUESTION)).to_be_visible()
+
+
+@pytest.mark.nightly
 async def test_plan_is_changed_before_it_is_carried_out(page: Page, site: Site, teller: Teller, axe: str) -> None:
     await drop_documents(page, await site())
     teller.mistaken = True
