@@ -9,7 +9,6 @@ from contextlib import aclosing
 from typing import Any, Literal
 
 from fastapi import APIRouter
-from fastapi.sse import EventSourceResponse, ServerSentEvent
 from langchain_core.messages import AIMessage
 from langgraph.types import StateSnapshot
 from pydantic import BaseModel, Field
@@ -19,8 +18,10 @@ from starlette.responses import Response
 from sleuth.graphs.core.streaming import MessageEvents
 from sleuth.graphs.persistence.threads import Thread
 from sleuth.studio.server.langgraph_api.forms import AssistantRunForm, CommandForm, JsonRoute
-from sleuth.studio.server.langgraph_api.runs import Part, RunStream, start_run, starts_of
+from sleuth.studio.server.langgraph_api.runs import start_run, starts_of
+from sleuth.studio.server.langgraph_api.streams import Part, RunStream
 from sleuth.studio.server.langgraph_api.threads import respond
+from sleuth.studio.server.protocols.streaming import EventStream, encode_event
 from sleuth.studio.server.state import Access, AccessDep, ThreadDep
 from sleuth.tools.errors import SleuthError, UsageError
 
@@ -97,13 +98,16 @@ async def _carry_out(form: Command, thread: str, access: Access) -> RunStream | 
     return await start_run(access, params.model_copy(update=given), thread)
 
 
-@router.post("/stream/events", response_class=EventSourceResponse)
-async def stream_events(thread: ThreadDep, form: Subscription, access: AccessDep) -> AsyncGenerator[ServerSentEvent]:
+@router.post("/stream/events")
+async def stream_events(thread: ThreadDep, form: Subscription, access: AccessDep) -> EventStream:
     """Stream the latest run of a thread, and the runs after it, until the client closes the connection."""
-    yield ServerSentEvent(comment="connected")
-    async with aclosing(ThreadEvents(access, thread, form).follow()) as events:
-        async for event in events:
-            yield ServerSentEvent(event="message", raw_data=to_json(event).decode(), id=event["event_id"])
+
+    async def encoded() -> AsyncGenerator[str]:
+        yield ": connected\n\n"
+        async for event in ThreadEvents(access, thread, form).follow():
+            yield encode_event(to_json(event).decode(), event="message", id=event["event_id"])
+
+    return EventStream.of(encoded())
 
 
 class ThreadEvents:

@@ -46,6 +46,14 @@ STATUSES: tuple[tuple[type[errors.SleuthError], int, str], ...] = (
 )
 
 
+class RunFailed(errors.RunError):
+    """A run ended without an answer; `kind` is the type of its error, as `describe_failure` returns it."""
+
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
 STORE_AWAY = "The store is unavailable; see the server's log. Saved data is not lost."
 SERVER_FAILED = "The server failed; see its log."
 
@@ -96,6 +104,8 @@ def _classify(error: errors.SleuthError) -> tuple[int, str]:
     """Return the HTTP status of an error, and its type as in OpenAI's API."""
     if isinstance(error, errors.UnknownName) and error.kind in PATH_KINDS:
         return 404, "not_found_error"
+    if isinstance(error, RunFailed):
+        return next((status for _, status, name in reversed(STATUSES) if name == error.kind), 500), error.kind
     return next((status, name) for kind, status, name in STATUSES if isinstance(error, kind))
 
 

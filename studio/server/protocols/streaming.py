@@ -1,10 +1,41 @@
 """Responses that last as long as a run: proxies do not close them, and closing them early can cancel the run."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
+from types import MappingProxyType
+from typing import Self
+
+from starlette.responses import StreamingResponse
 
 KEEP_ALIVE = 15.0
 """Seconds without a chunk after which a filler keeps proxies from closing the connection."""
+
+
+HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+"""No proxy may store or buffer the response."""
+
+
+class EventStream(StreamingResponse):
+    """Server-sent events."""
+
+    media_type = "text/event-stream"
+
+    @classmethod
+    def of(
+        cls,
+        events: AsyncIterator[str],
+        *,
+        on_disconnect: Callable[[], None] = lambda: None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> Self:
+        """Return a stream of encoded events; see `with_keep_alive`."""
+        return cls(with_keep_alive(events, on_disconnect=on_disconnect), headers={**HEADERS, **headers})
+
+
+def encode_event(data: str, *, event: str = "", id: str | int = "") -> str:
+    """Return a server-sent event; `data` is JSON on one line."""
+    fields = {"event": event, "data": data, "id": id}
+    return "".join(f"{name}: {value}\n" for name, value in fields.items() if value) + "\n"
 
 
 async def with_keep_alive(
