@@ -120,7 +120,7 @@ def _question(form: AssistantRunForm, method: str) -> tuple[str, str]:
             either = '{"question": "…"} or {"messages": [one message with the role "user"]}'
             raise UsageError(f"The input of {method} is {either}. It has no other fields.")
         return given["question"], ""
-    messages = given.get("messages")
+    messages: Any = given.get("messages")
     try:
         found = convert_to_messages(messages if isinstance(messages, list) else [messages])
     except UNREADABLE:
