@@ -6,6 +6,7 @@ https://github.com/langchain-ai/agent-protocol/blob/main/streaming/protocol.cddl
 import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from fastapi import APIRouter
@@ -110,13 +111,15 @@ async def stream_events(thread: ThreadDep, form: Subscription, access: AccessDep
     return EventStream.of(encoded())
 
 
+@dataclass
 class ThreadEvents:
     """The events of a thread for one client. Those that every client receives have the same numbers for each."""
 
-    def __init__(self, access: Access, thread: Thread, form: Subscription) -> None:
-        self._access = access
-        self._thread = thread
-        self._form = form
+    access: Access
+    thread: Thread
+    form: Subscription
+
+    def __post_init__(self) -> None:
         self._seq = self._parts = 0
         self._waiting: list[dict[str, Any]] = []
         self._messages = MessageEvents(self._waiting.append)
@@ -125,18 +128,18 @@ class ThreadEvents:
 
     async def follow(self) -> AsyncGenerator[dict[str, Any]]:
         """Yield the events of the latest run and of all that follow, until the server shuts down."""
-        thread, form = self._thread, self._form
-        *earlier, after = await starts_of(self._access, thread)
-        worker, log = self._access.server.run_worker, self._access.server.log
+        thread, form = self.thread, self.form
+        *earlier, after = await starts_of(self.access, thread)
+        worker, log = self.access.server.run_worker, self.access.server.log
         if earlier and not await worker.is_running(thread.id) and await log.last(thread.id) == after:
             after = earlier[-1]
         if (turn := thread.options.turn) and turn.at:
-            runs = self._access.runs
+            runs = self.access.runs
             before = await runs.graph(thread).aget_state(runs.config(thread, turn.at))
             self._interrupts = [each.id for each in before.interrupts]
         while not worker.is_closing:
             has_deltas = form.has_root and "messages" in form.channels
-            run = RunStream(access=self._access, thread=thread, after=after, modes=_MODES, with_deltas=has_deltas)
+            run = RunStream(access=self.access, thread=thread, after=after, modes=_MODES, with_deltas=has_deltas)
             self._seq = after * _SEQUENCE
             async with aclosing(run.parts()) as parts:
                 async for part in parts:
@@ -145,16 +148,16 @@ class ThreadEvents:
                             yield {key: value for key, value in event.items() if key != "channel"}
             after, self._interrupts = run.position, [each["id"] for each in run.interrupts]
             await self._next_run(thread, after)
-            thread = await self._access.thread(thread.id)
+            thread = await self.access.thread(thread.id)
 
     async def _next_run(self, thread: Thread, after: int) -> None:
         """Wait for the first event after a run."""
-        worker = self._access.server.run_worker
+        worker = self.access.server.run_worker
 
         async def is_open() -> bool:
             return not worker.is_closing
 
-        events = self._access.server.log.follow(thread.id, after, is_active=is_open)
+        events = self.access.server.log.follow(thread.id, after, is_active=is_open)
         async with aclosing(events) as following:
             async for _ in following:
                 return

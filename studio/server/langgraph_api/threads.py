@@ -37,13 +37,7 @@ _STATUS: dict[ThreadState | Outcome, str] = {
     "failed": "error",
     "done": "idle",
 }
-
-
-_OUTCOMES: dict[str | None, set[str]] = {
-    status: {outcome for outcome in get_args(Outcome) if status in (None, _STATUS.get(outcome, "idle"))}
-    for status in (None, *_STATUS.values())
-}
-"""The outcomes of the threads that have a status; of all threads for None."""
+"""The status of a thread in a state or with an outcome; `idle` for all other outcomes."""
 
 
 def respond(value: object, *, headers: dict[str, str] | None = None) -> Response:
@@ -151,7 +145,7 @@ async def create(access: AccessDep, form: ThreadForm | None = None) -> Response:
 
 def _filter_of(form: ThreadSearch) -> RunFilter | None:
     """Return the filter of a search; None if it matches no thread."""
-    metadata, outcomes = dict(form.metadata or {}), _OUTCOMES[form.status]
+    metadata = dict(form.metadata or {})
     assistants = [metadata.pop(name) for name in ("graph_id", "assistant_id") if name in metadata]
     part_of = metadata.pop("part_of", "")
     try:
@@ -161,7 +155,7 @@ def _filter_of(form: ThreadSearch) -> RunFilter | None:
     if len(methods) > 1 or not isinstance(part_of, str):
         return None
     return RunFilter(
-        outcomes=tuple(sorted(outcomes)),
+        outcomes=tuple(each for each in get_args(Outcome) if form.status in (None, _STATUS.get(each, "idle"))),
         methods=tuple(methods),
         part_of=part_of,
         with_subruns=bool(part_of),

@@ -6,7 +6,6 @@ replies. They are plain JSON: importing `openai.types` loads 640 modules.
 
 import json
 import time
-from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -27,7 +26,7 @@ Events = AsyncIterator[Event]
 
 
 @dataclass(kw_only=True)
-class OpenAIReply(ABC):
+class OpenAIReply:
     """One reply, from the answer or the events of its run; `page` is the address of the browser page.
 
     `thread` is empty for a reply to small talk, which is no run.
@@ -43,14 +42,6 @@ class OpenAIReply(ABC):
 
     def __post_init__(self) -> None:
         self.id = self.thread or uuid4().hex
-
-    @abstractmethod
-    def whole(self, answer: Mapping[str, Any], steps: str) -> dict[str, Any]:
-        """Return the reply with an answer, and the text of the steps before it."""
-
-    @abstractmethod
-    def stream(self, events: Events) -> AsyncIterator[str]:
-        """Yield the reply as server-sent events; the last one may be an error."""
 
     def metadata(self, answer: Mapping[str, Any] | None = None) -> dict[str, str]:
         """Return the thread, the question and, with an answer, its status."""

@@ -3,13 +3,16 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from types import MappingProxyType
-from typing import Self
+from typing import Any, Self
 
 from starlette.responses import StreamingResponse
 
 KEEP_ALIVE = 15.0
 """Seconds without a chunk after which a filler keeps proxies from closing the connection."""
 
+
+DESCRIPTION: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
+"""Server-sent events in the OpenAPI description."""
 
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 """No proxy may store or buffer the response."""

@@ -18,9 +18,10 @@ from sleuth.graphs.chat.small_talk import REPLIES, is_command, small_talk_reply
 from sleuth.graphs.core.answer import Verdict, total_cost
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.request import RunRequest, check_question
-from sleuth.studio.server.protocols import chat_completions, responses
-from sleuth.studio.server.protocols.openai import OpenAIReply, read_answer
-from sleuth.studio.server.protocols.streaming import EventStream
+from sleuth.studio.server.protocols.chat_completions import ChatCompletion
+from sleuth.studio.server.protocols.openai import read_answer
+from sleuth.studio.server.protocols.responses import OpenAIResponse
+from sleuth.studio.server.protocols.streaming import DESCRIPTION, EventStream
 from sleuth.studio.server.runs.event_log import Event
 from sleuth.studio.server.schemas import openai as forms
 from sleuth.studio.server.schemas.checked import CheckedRoute
@@ -35,8 +36,6 @@ CLIENT_CLOSED_REQUEST = 499
 
 LOOK_SECONDS = 1.0
 """Seconds between two looks whether the client has closed the connection."""
-
-STREAM: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 
 
 @router.get("/models")
@@ -60,20 +59,20 @@ def _unknown_model(name: str) -> Response:
     return respond(404, problem, kind="invalid_request_error", code="model_not_found", param="model")
 
 
-@router.post("/chat/completions", response_model=None, responses=STREAM)
+@router.post("/chat/completions", response_model=None, responses=DESCRIPTION)
 async def complete(form: forms.ChatForm, request: Request, access: AccessDep) -> dict[str, Any] | Response:
     """Answer the last message; a follow-up is first rewritten into a self-contained question. Small talk is no run.
 
     Closing the connection cancels the run. `metadata` contains its `thread`, with which it can be resumed, shown and
     forked, the `question` and the `status`.
     """
-    return await _answer(form, request, access, chat_completions.ChatCompletion)
+    return await _answer(form, request, access, ChatCompletion)
 
 
-@router.post("/responses", response_model=None, responses=STREAM)
+@router.post("/responses", response_model=None, responses=DESCRIPTION)
 async def respond_to(form: forms.ResponseForm, request: Request, access: AccessDep) -> dict[str, Any] | Response:
     """Answer a question in the form of OpenAI's Responses API; see the chat completions."""
-    return await _answer(form.to_chat(), request, access, responses.OpenAIResponse)
+    return await _answer(form.to_chat(), request, access, OpenAIResponse)
 
 
 @router.post("/embeddings")
@@ -99,7 +98,7 @@ async def embed(form: forms.EmbeddingForm, access: AccessDep) -> dict[str, Any]:
 
 
 async def _answer(
-    form: forms.ChatForm, request: Request, access: Access, reply_type: type[OpenAIReply]
+    form: forms.ChatForm, request: Request, access: Access, reply_type: type[ChatCompletion | OpenAIResponse]
 ) -> dict[str, Any] | Response:
     """Start the run of the last message, and return its reply."""
     if form.model not in METHODS:
@@ -128,7 +127,7 @@ async def _answer(
 
 
 async def _unless_closed(
-    reply: OpenAIReply, events: AsyncGenerator[Event], request: Request, cancel: Callable[[], None]
+    reply: ChatCompletion | OpenAIResponse, events: AsyncGenerator[Event], request: Request, cancel: Callable[[], None]
 ) -> dict[str, Any] | Response:
     """Return the whole reply, unless the client closes the connection first."""
     async with aclosing(events):

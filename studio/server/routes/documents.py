@@ -12,10 +12,9 @@ from starlette.responses import FileResponse
 
 from sleuth.studio.server.ingestion import Ingest
 from sleuth.studio.server.middleware.auth import Owner
-from sleuth.studio.server.protocols.streaming import EventStream, encode_event
+from sleuth.studio.server.protocols.streaming import DESCRIPTION, EventStream, encode_event
 from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.schemas.checked import CheckedRoute
-from sleuth.studio.server.schemas.errors import STREAM_ERRORS
 from sleuth.studio.server.state import ServerState, ServerStateDep
 from sleuth.tools.collection import Collection
 from sleuth.tools.documents.formats.content import at_words
@@ -211,7 +210,7 @@ async def stop_ingest(ingest: IngestDep, server: ServerStateDep, owner: Owner) -
     return await server.ingestion.stop(owner, ingest.id)
 
 
-@router.get("/ingests/{id}/events", response_class=EventStream, responses=STREAM_ERRORS)
+@router.get("/ingests/{id}/events", response_class=Response, responses=DESCRIPTION)
 async def ingest_events(ingest: IngestDep, server: ServerStateDep) -> EventStream:
     """Stream the progress of an upload: `progress` events with its whole state, the last one is `done`."""
     states = server.ingestion.follow(ingest)

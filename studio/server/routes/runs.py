@@ -26,10 +26,9 @@ from sleuth.graphs.runs.service import RunService
 from sleuth.studio.console import report_file
 from sleuth.studio.console.survey_table import FORMATS
 from sleuth.studio.server.middleware.auth import EMBEDDED_CHAT, IsEmbedded, Owner
-from sleuth.studio.server.protocols.streaming import EventStream, encode_event
+from sleuth.studio.server.protocols.streaming import DESCRIPTION, EventStream, encode_event
 from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.schemas.checked import CheckedRoute
-from sleuth.studio.server.schemas.errors import STREAM_ERRORS
 from sleuth.studio.server.state import Access, AccessDep, ServerStateDep, ThreadDep
 from sleuth.tools.errors import RunError, StoreError, UnknownName, UsageError
 
@@ -159,7 +158,7 @@ async def remove(thread: ThreadDep, access: AccessDep) -> None:
     await access.remove(thread.id)
 
 
-@router.get("/{thread}/events", response_class=EventStream, responses=STREAM_ERRORS)
+@router.get("/{thread}/events", response_class=Response, responses=DESCRIPTION)
 async def events(
     thread: ThreadDep, access: AccessDep, last_event_id: Annotated[int, Header(ge=0, le=2**31 - 1)] = 0
 ) -> EventStream:
