@@ -13,31 +13,30 @@ Events = AsyncGenerator[Event]
 
 @dataclass(eq=False)
 class _Run:
-    """A run, the events that it has yielded, and the queues of those who follow it; None ends a queue."""
+    """A run and the events that it has yielded; None is the end."""
 
-    task: asyncio.Task[None] | None = None
-    events: list[Event] = field(default_factory=list)
-    queues: set[asyncio.Queue[Event | None]] = field(default_factory=set)
+    events: list[Event | None] = field(default_factory=list)
+    news: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def collect(self, events: Events) -> None:
         try:
             async with aclosing(events) as stream:
                 async for event in stream:
-                    self.events.append(event)
-                    self._publish(event)
+                    self._add(event)
         finally:
-            self._publish(None)
+            self._add(None)
 
-    def _publish(self, event: Event | None) -> None:
-        for queue in self.queues:
-            queue.put_nowait(event)
+    def _add(self, event: Event | None) -> None:
+        self.events.append(event)
+        self.news.set()
+        self.news = asyncio.Event()  # who waits has the one before
 
 
 class BackgroundRuns:
     """At most one run of each thread. What still runs when the process ends is interrupted, and can be resumed."""
 
     def __init__(self) -> None:
-        self._runs: dict[str, _Run] = {}
+        self._runs: dict[str, tuple[_Run, asyncio.Task[None]]] = {}
 
     def is_running(self, thread: str) -> bool:
         """Return whether a thread's run has not ended."""
@@ -51,22 +50,20 @@ class BackgroundRuns:
         Raises:
             SleuthError: the error that stopped the run.
         """
-        run = self._runs.get(thread)
-        if run is None:
-            run = self._runs[thread] = _Run()
-            run.task = asyncio.create_task(run.collect(start()))
-            run.task.add_done_callback(lambda task: self._forget(thread, task))
-        queue: asyncio.Queue[Event | None] = asyncio.Queue()
-        for past in run.events:
-            queue.put_nowait(past)
-        run.queues.add(queue)
-        try:
-            while (event := await queue.get()) is not None:
-                yield event
-        finally:
-            run.queues.discard(queue)
-        assert run.task
-        await run.task
+        if thread not in self._runs:
+            run = _Run()
+            task = asyncio.create_task(run.collect(start()))
+            task.add_done_callback(lambda task: self._forget(thread, task))
+            self._runs[thread] = run, task
+        (run, task), at = self._runs[thread], 0
+        while True:
+            while at == len(run.events):
+                await run.news.wait()
+            if (event := run.events[at]) is None:
+                break
+            at += 1
+            yield event
+        await task
 
     def _forget(self, thread: str, task: asyncio.Task[None]) -> None:
         del self._runs[thread]

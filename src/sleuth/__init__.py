@@ -35,7 +35,6 @@ if TYPE_CHECKING:
         stream as stream,
         tag as tag,
         tags as tags,
-        tool as tool,
         untag as untag,
     )
     from sleuth.studio.client.sleuth import Sleuth as Sleuth
@@ -74,7 +73,6 @@ _PUBLIC = {
     "stream": "sleuth.studio.client.functions.stream",
     "tag": "sleuth.studio.client.functions.tag",
     "tags": "sleuth.studio.client.functions.tags",
-    "tool": "sleuth.studio.client.functions.tool",
     "untag": "sleuth.studio.client.functions.untag",
     "RunOptions": "sleuth.graphs.core.run_parameters.RunOptions",
     "Sleuth": "sleuth.studio.client.sleuth.Sleuth",

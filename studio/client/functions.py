@@ -201,31 +201,16 @@ async def restore(name: str, *, settings: Settings | None = None) -> Restored:
 
 
 def as_tool(method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa: ANN401 - those of ask
-    """Return a method as a LangChain tool of another agent; each call opens the home, unlike `Sleuth.as_tool`.
-
-    Args:
-        method: a name from `sleuth.METHODS`.
-        options: further arguments of `ask`.
-    """
+    """Return a method as a LangChain tool of another agent; each call opens the home, unlike `Sleuth.as_tool`."""
     from sleuth.studio.client.langchain_parts import tool_of
 
     return tool_of(partial(ask, method=method, **options), method)
 
 
-tool = as_tool
-
-
 def as_retriever(
     *, k: int = 5, mode: Mode = "hybrid", where: str = "", settings: Settings | None = None
 ) -> "BaseRetriever":
-    """Return the search as a LangChain retriever; each search opens the home, unlike `Sleuth.as_retriever`.
-
-    Args:
-        k: the number of passages.
-        mode: a search mode; after graph modes, the metadata contain the path to the passage.
-        where: a filter of the documents that are searched.
-        settings: those of the environment by default.
-    """
+    """Return the search as a LangChain retriever; each search opens the home, unlike `Sleuth.as_retriever`."""
     from sleuth.studio.client.langchain_parts import SleuthRetriever
 
     return SleuthRetriever(search=partial(search, settings=settings), k=k, mode=mode, where=where)

@@ -5,7 +5,7 @@ it is locked only during runs, and every run uses the current documents.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,8 +23,7 @@ from pydantic import ValidationError, create_model
 
 from sleuth.graphs.core.context import Budget, Context, SubrunRequest
 from sleuth.graphs.core.method import CHAT, describe_errors
-from sleuth.graphs.core.streaming import TokenStream
-from sleuth.graphs.registry import configure, runnable, without_replies
+from sleuth.graphs.registry import runnable, without_replies
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, CheckpointerSubruns
 from sleuth.graphs.runs.request import check_question
 from sleuth.graphs.runs.turns import read_reply
@@ -64,7 +63,7 @@ class DevGraph(CompiledStateGraph[Any, Any, Any, Any]):
             async with open_sleuth(command="langgraph dev") as sleuth, _archive(sleuth.settings.home) as archive:
                 modes = options.get("stream_mode") or []
                 has_tokens = not {"messages", "custom"}.isdisjoint([modes] if isinstance(modes, str) else modes)
-                made = self._context(context or {}, sleuth, archive, TokenStream(wants_tokens=lambda: has_tokens))
+                made = self._context(context or {}, sleuth, archive, lambda: has_tokens)
                 config = traced(config, made.tracing, texts=made.trace_texts)
                 run = super().astream(given, config, context=made, **options)
                 async with aclosing(run) as events:  # type: ignore[type-var]  # astream is an async generator
@@ -94,30 +93,28 @@ class DevGraph(CompiledStateGraph[Any, Any, Any, Any]):
             raise RunError("This thread has a question already. Start a new thread, or fork this one.")
         return {**_without_empty(input), "question": question}, config
 
-    def _context(self, given: dict[str, Any], sleuth: Sleuth, archive: Archive, token_stream: TokenStream) -> Context:
-        kind, services = runnable(self.name), sleuth.runs.services
+    def _context(
+        self, given: dict[str, Any], sleuth: Sleuth, archive: Archive, wants_tokens: Callable[[], bool]
+    ) -> Context:
+        kind, profile = runnable(self.name), sleuth.settings.profile
         assert self.context_schema
-        assert services
         try:
             chosen = self.context_schema(**_without_empty(given))
         except ValidationError as error:
             raise UsageError(f"A setting of {self.name} cannot be used: {describe_errors(error)}.") from None
         values = chosen.model_dump(include=set(kind.settings.model_fields), exclude_unset=True)
         values |= {} if self.checkpointer else without_replies(kind)
-        context = services.context(
-            archive=archive,
-            settings=configure(kind, values, sleuth.settings.profile),
-            budget=Budget(**chosen.model_dump(include=set(BudgetForm.model_fields))),
-            token_stream=token_stream,
-        )
+        budget = Budget(**chosen.model_dump(include=set(BudgetForm.model_fields)))
+        context = sleuth.context(self.name, values=values, budget=budget)
+        assert context.token_stream
+        streams = replace(context.token_stream, wants_tokens=wants_tokens)
+        context = replace(context, archive=archive, token_stream=streams)
         if isinstance(self.checkpointer, BaseCheckpointSaver):
             saver, announce = self.checkpointer, _announce
         else:  # a run without a thread: its sub-runs have none either
             saver, announce = InMemorySaver(), None
-        profile = sleuth.settings.profile
-        return replace(
-            context, hops=CheckpointerSubruns(saver=saver, context=context, profile=profile, announce=announce)
-        )
+        subruns = CheckpointerSubruns(saver=saver, context=context, profile=profile, announce=announce)
+        return replace(context, hops=subruns)
 
 
 @asynccontextmanager

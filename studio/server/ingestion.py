@@ -10,7 +10,6 @@ succeeds. The owner's later uploads wait meanwhile, so that of two files of one 
 """
 
 import asyncio
-import json
 import logging
 import math
 import os
@@ -26,7 +25,7 @@ from typing import Any, BinaryIO, Literal
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, computed_field
-from sqlalchemy import Column, Integer, MetaData, String, Table, Text, insert, select, update
+from sqlalchemy import Column, MetaData, String, Table, Text, insert, select, update
 from sqlalchemy.engine import Engine
 
 from sleuth.studio.server.retry import retry_until_stored
@@ -67,12 +66,9 @@ ingests = Table(
     metadata,
     Column("id", String(32), primary_key=True),
     Column("owner", String(100), nullable=False),
-    Column("files", Text, nullable=False),
     Column("status", String(10), nullable=False),
-    Column("read", Integer, nullable=False),
-    Column("total", Integer, nullable=False),
-    Column("failed", Text, nullable=False),
     Column("at", String(40), nullable=False),
+    Column("progress", Text, nullable=False),
 )
 
 _IS_UNFINISHED = ingests.c.status.not_in(ENDS)
@@ -93,7 +89,7 @@ class Ingest(BaseModel):
     model_config = ConfigDict(frozen=True, json_schema_serialization_defaults_required=True)
 
     id: str
-    owner: str = Field(exclude=True)
+    owner: str = Field(default="", exclude=True)
     files: tuple[str, ...]
     status: Status = "waiting"
     read: int = 0
@@ -201,19 +197,15 @@ class Uploads:
 
     def _select(self, wanted: Any) -> list[Ingest]:  # noqa: ANN401 - a condition
         with transaction(self._engine) as connection:
-            found = connection.execute(select(ingests).where(wanted).order_by(ingests.c.at))
-            rows = [dict(row._mapping) for row in found]
-        for row in rows:
-            files, row["failed"] = json.loads(row["files"]), json.loads(row["failed"])
-            row["outcomes"] = {name: outcome for name, outcome in files.items() if outcome}
-            row["files"] = tuple(files)
-        return [Ingest(**row) for row in rows]
+            rows = connection.execute(select(ingests).where(wanted).order_by(ingests.c.at)).all()
+        about = [{"owner": row.owner, "status": row.status} for row in rows]
+        found = [Ingest.model_validate_json(row.progress) for row in rows]
+        return [each.model_copy(update=more) for each, more in zip(found, about, strict=True)]
 
 
 def _row(ingest: Ingest) -> dict[str, Any]:
-    row = {**ingest.model_dump(exclude={"outcomes", "done"}), "owner": ingest.owner}
-    files = {name: ingest.outcomes.get(name, "") for name in ingest.files}
-    return {**row, "files": json.dumps(files), "failed": json.dumps(row["failed"])}
+    about = {name: getattr(ingest, name) for name in ("id", "owner", "status", "at")}
+    return {**about, "progress": ingest.model_dump_json()}
 
 
 class IngestionWorker:

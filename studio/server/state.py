@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -30,10 +30,11 @@ from sleuth.studio.server.ingestion import IngestionWorker, Uploads
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.middleware.limits import Quota
 from sleuth.studio.server.runs.event_log import Event, EventLog
-from sleuth.studio.server.runs.worker import QueuedMessage, RunWorker
+from sleuth.studio.server.runs.worker import RunWorker
 from sleuth.studio.server.telemetry.metrics import Telemetry
 from sleuth.studio.server.telemetry.readiness import ReadinessProbe
 from sleuth.studio.server.tenants import ModelOpener, Tenants
+from sleuth.tools.errors import RunError, ThreadBusy
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.locks import HomeLock
@@ -79,29 +80,12 @@ async def open_server_state(
         tenants = Tenants(settings, store, open_model, embedder, resources)
         server = await asyncio.to_thread(ServerState, tenants, telemetry)
         await server.ingestion.recover()
-        await stack.enter_async_context(_background_task(server.run_worker.watch()))
+        watching = asyncio.create_task(server.run_worker.watch())
+        stack.push_async_callback(asyncio.wait, [watching])
+        stack.callback(watching.cancel)
         stack.push_async_callback(server.close)
         await server.run_worker.recover()
         yield server
-
-
-@asynccontextmanager
-async def _background_task(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
-    """Run a coroutine while the block is open, then cancel it."""
-
-    async def logged() -> None:
-        try:
-            await work
-        except Exception:  # noqa: BLE001 - the server continues without the task
-            _log.exception("A background task of the server failed; it runs again after a restart.")
-
-    task = asyncio.create_task(logged())
-    try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
 
 
 def server_state_of(app: FastAPI) -> ServerState:
@@ -126,8 +110,8 @@ class Access:
     nobody learns which ids others have chosen.
     """
 
-    server: ServerState
-    owner: str
+    server: ServerStateDep
+    owner: Owner
 
     @property
     def runs(self) -> RunService:
@@ -180,30 +164,26 @@ class Access:
         if request.kind.name == CHAT and request.thread and not request.after:
             chat = await self.runs.store.threads.find(request.thread)
             if chat and chat.method == CHAT and not chat.is_empty:
-                await self._send(chat, request)
-                return chat.id
+                return await self._send(chat, request)
         id = await self.runs.start(request)
         await self.server.run_worker.start(self.owner, id)
         return id
 
-    async def _send(self, chat: Thread, request: RunRequest) -> None:
-        """Store a message of a chat, whose turn begins when the turns before it have ended."""
-        text, values = request.question, request.values
-        configure(runnable(CHAT), {**chat.options.values, **values, **settings_of_command(text)}, chat.options.profile)
-        message = QueuedMessage(
-            text=text,
-            id=request.message_id or uuid4().hex,
-            is_reply=chat.state == "waiting",
-            values=values,
-            budget=request.budget,
-        )
-        await self.server.run_worker.send(self.owner, chat.id, message)
+    async def _send(self, chat: Thread, request: RunRequest) -> str:
+        """Store the next message of a chat; its turn begins now, or when the turns before it have ended."""
+        values = {**chat.options.values, **request.values, **settings_of_command(request.question)}
+        configure(runnable(CHAT), values, chat.options.profile)
+        message = request.model_copy(update={"message_id": request.message_id or uuid4().hex})
+        await self.server.run_worker.queue.add_message(self.owner, message, is_reply=chat.state == "waiting")
+        with suppress(ThreadBusy, RunError):  # it is busy, or the server is shutting down
+            await self.server.run_worker.start(self.owner, chat.id)
+        return chat.id
 
     async def messages(self, chat: Thread, state: StateSnapshot) -> list[AnyMessage]:
         """Return all messages of a chat in its latest state, the queued ones last; see `messages_of`."""
-        queued = await self.server.run_worker.queued_messages(chat.id)
+        requests = [each.request for each in await self.server.run_worker.queue.messages(chat.id)]
         about = {"state": "queued", "problem": ""}
-        waiting = [HumanMessage(each.text, id=each.id, additional_kwargs=about) for each in queued]
+        waiting = [HumanMessage(each.question, id=each.message_id, additional_kwargs=about) for each in requests]
         return append_messages(messages_of(chat, state), [waiting])
 
     def follow(self, thread: str, after: int = 0, *, with_deltas: bool = False) -> AsyncGenerator[Event]:
@@ -215,7 +195,7 @@ class Access:
         """Delete a run with its checkpoints, texts and events, and all runs below it; see `remove_runs`."""
         await self.server.run_worker.require_idle(thread)
         await remove_runs(self.runs, thread)
-        await self.server.run_worker.forget_messages(thread)
+        await self.server.run_worker.queue.remove_messages(thread)
 
     async def rewrite_follow_up(self, message: str, turns: Sequence[Turn], method: str) -> RewrittenQuestion:
         """Rewrite a message of a conversation into a self-contained question, charged to the owner's quota.
@@ -237,11 +217,7 @@ class Access:
         return made
 
 
-async def _access(server: ServerStateDep, owner: Owner) -> Access:
-    return Access(server=server, owner=owner)
-
-
-AccessDep = Annotated[Access, Depends(_access)]
+AccessDep = Annotated[Access, Depends(Access)]
 
 
 async def _thread(thread: str, access: AccessDep) -> Thread:

@@ -7,7 +7,6 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from sleuth.agents.llm.endpoint import Endpoint
 from sleuth.agents.model import NamedModel
 from sleuth.graphs.core.method import MODELLESS_METHOD
 from sleuth.graphs.core.run_parameters import DEFAULT_METHOD
@@ -96,16 +95,6 @@ class Tenants:
         return await self._once(
             f"model {name}", lambda: self._resources.enter_async_context(self._open_model(settings))
         )
-
-    async def offered_models(self) -> list[str]:
-        """Return the models that the model server lists.
-
-        Raises:
-            ModelError: it cannot be reached.
-            UsageError: it is a server of another kind.
-        """
-        async with await asyncio.to_thread(Endpoint, self.settings) as endpoint:
-            return [*await endpoint.models()]
 
     def settings_of(self, owner: str) -> Settings:
         """Return the settings of an owner; by default originals are kept and citations required."""

@@ -6,10 +6,10 @@ https://github.com/langchain-ai/agent-protocol/blob/main/streaming/protocol.cddl
 import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from fastapi import APIRouter
-from fastapi.sse import EventSourceResponse, ServerSentEvent
 from langchain_core.messages import AIMessage
 from langgraph.types import StateSnapshot
 from pydantic import BaseModel, Field
@@ -19,8 +19,10 @@ from starlette.responses import Response
 from sleuth.graphs.core.streaming import MessageEvents
 from sleuth.graphs.persistence.threads import Thread
 from sleuth.studio.server.langgraph_api.forms import AssistantRunForm, CommandForm, JsonRoute
-from sleuth.studio.server.langgraph_api.runs import Part, RunStream, start_run, starts_of
+from sleuth.studio.server.langgraph_api.runs import start_run, starts_of
+from sleuth.studio.server.langgraph_api.streams import Part, RunStream
 from sleuth.studio.server.langgraph_api.threads import respond
+from sleuth.studio.server.protocols.streaming import EventStream, encode_event
 from sleuth.studio.server.state import Access, AccessDep, ThreadDep
 from sleuth.tools.errors import SleuthError, UsageError
 
@@ -97,22 +99,27 @@ async def _carry_out(form: Command, thread: str, access: Access) -> RunStream | 
     return await start_run(access, params.model_copy(update=given), thread)
 
 
-@router.post("/stream/events", response_class=EventSourceResponse)
-async def stream_events(thread: ThreadDep, form: Subscription, access: AccessDep) -> AsyncGenerator[ServerSentEvent]:
+@router.post("/stream/events")
+async def stream_events(thread: ThreadDep, form: Subscription, access: AccessDep) -> EventStream:
     """Stream the latest run of a thread, and the runs after it, until the client closes the connection."""
-    yield ServerSentEvent(comment="connected")
-    async with aclosing(ThreadEvents(access, thread, form).follow()) as events:
-        async for event in events:
-            yield ServerSentEvent(event="message", raw_data=to_json(event).decode(), id=event["event_id"])
+
+    async def encoded() -> AsyncGenerator[str]:
+        yield ": connected\n\n"
+        async for event in ThreadEvents(access, thread, form).follow():
+            yield encode_event(to_json(event).decode(), event="message", id=event["event_id"])
+
+    return EventStream.of(encoded())
 
 
+@dataclass
 class ThreadEvents:
     """The events of a thread for one client. Those that every client receives have the same numbers for each."""
 
-    def __init__(self, access: Access, thread: Thread, form: Subscription) -> None:
-        self._access = access
-        self._thread = thread
-        self._form = form
+    access: Access
+    thread: Thread
+    form: Subscription
+
+    def __post_init__(self) -> None:
         self._seq = self._parts = 0
         self._waiting: list[dict[str, Any]] = []
         self._messages = MessageEvents(self._waiting.append)
@@ -121,18 +128,18 @@ class ThreadEvents:
 
     async def follow(self) -> AsyncGenerator[dict[str, Any]]:
         """Yield the events of the latest run and of all that follow, until the server shuts down."""
-        thread, form = self._thread, self._form
-        *earlier, after = await starts_of(self._access, thread)
-        worker, log = self._access.server.run_worker, self._access.server.log
+        thread, form = self.thread, self.form
+        *earlier, after = await starts_of(self.access, thread)
+        worker, log = self.access.server.run_worker, self.access.server.log
         if earlier and not await worker.is_running(thread.id) and await log.last(thread.id) == after:
             after = earlier[-1]
         if (turn := thread.options.turn) and turn.at:
-            runs = self._access.runs
+            runs = self.access.runs
             before = await runs.graph(thread).aget_state(runs.config(thread, turn.at))
             self._interrupts = [each.id for each in before.interrupts]
         while not worker.is_closing:
             has_deltas = form.has_root and "messages" in form.channels
-            run = RunStream(access=self._access, thread=thread, after=after, modes=_MODES, with_deltas=has_deltas)
+            run = RunStream(access=self.access, thread=thread, after=after, modes=_MODES, with_deltas=has_deltas)
             self._seq = after * _SEQUENCE
             async with aclosing(run.parts()) as parts:
                 async for part in parts:
@@ -141,16 +148,16 @@ class ThreadEvents:
                             yield {key: value for key, value in event.items() if key != "channel"}
             after, self._interrupts = run.position, [each["id"] for each in run.interrupts]
             await self._next_run(thread, after)
-            thread = await self._access.thread(thread.id)
+            thread = await self.access.thread(thread.id)
 
     async def _next_run(self, thread: Thread, after: int) -> None:
         """Wait for the first event after a run."""
-        worker = self._access.server.run_worker
+        worker = self.access.server.run_worker
 
         async def is_open() -> bool:
             return not worker.is_closing
 
-        events = self._access.server.log.follow(thread.id, after, is_active=is_open)
+        events = self.access.server.log.follow(thread.id, after, is_active=is_open)
         async with aclosing(events) as following:
             async for _ in following:
                 return

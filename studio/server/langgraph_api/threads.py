@@ -1,17 +1,14 @@
 """Threads and their states: sleuth's threads of the owner. A thread without a run is a chat without messages."""
 
-from collections.abc import Iterable
 from typing import Any, get_args
 from uuid import uuid4
 
 from fastapi import APIRouter
-from langchain_core.messages import AnyMessage, HumanMessage, convert_to_messages
 from langchain_core.runnables import RunnableConfig
-from langgraph.types import Interrupt, StateSnapshot
+from langgraph.types import StateSnapshot
 from pydantic_core import to_json
 from starlette.responses import Response
 
-from sleuth.graphs.chat.messages import reply_id_to, run_message
 from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.persistence.run_filter import RunFilter
 from sleuth.graphs.persistence.threads import Outcome, StoredOptions, Thread, ThreadState, Turn
@@ -25,6 +22,7 @@ from sleuth.studio.server.langgraph_api.forms import (
     ThreadPatch,
     ThreadSearch,
 )
+from sleuth.studio.server.langgraph_api.streams import interrupts_view, values_of
 from sleuth.studio.server.state import Access, AccessDep, ThreadDep
 from sleuth.tools.errors import RunError, UnknownName
 
@@ -39,35 +37,12 @@ _STATUS: dict[ThreadState | Outcome, str] = {
     "failed": "error",
     "done": "idle",
 }
-
-
-_OUTCOMES: dict[str | None, set[str]] = {
-    status: {outcome for outcome in get_args(Outcome) if status in (None, _STATUS.get(outcome, "idle"))}
-    for status in (None, *_STATUS.values())
-}
-"""The outcomes of the threads that have a status; of all threads for None."""
+"""The status of a thread in a state or with an outcome; `idle` for all other outcomes."""
 
 
 def respond(value: object, *, headers: dict[str, str] | None = None) -> Response:
     """Return a value, which may contain messages, as a JSON response."""
     return Response(to_json(value), media_type="application/json", headers=headers)
-
-
-def values_of(state: StateSnapshot, thread: Thread) -> dict[str, Any]:
-    """Return the values of a state; those of a method have its question and its answer as messages, too."""
-    values: dict[str, Any] = state.values
-    if not values.get("question") or thread.method == CHAT:
-        return values
-    messages: list[AnyMessage] = [HumanMessage(values["question"], id=f"question of {thread.id}")]
-    if verdict := values.get("verdict"):
-        about = {"status": verdict["status"], "citations": verdict["citations"]}
-        messages.append(run_message(values, about, id=reply_id_to(messages[0].id)))
-    return {**values, "messages": messages}
-
-
-def interrupts_view(interrupts: Iterable[Interrupt]) -> list[dict[str, Any]]:
-    """Return interrupts that wait for a reply."""
-    return [{"id": each.id, "value": each.value, "response_schema": each.response_schema} for each in interrupts]
 
 
 def _metadata_of(thread: Thread) -> dict[str, Any]:
@@ -170,7 +145,7 @@ async def create(access: AccessDep, form: ThreadForm | None = None) -> Response:
 
 def _filter_of(form: ThreadSearch) -> RunFilter | None:
     """Return the filter of a search; None if it matches no thread."""
-    metadata, outcomes = dict(form.metadata or {}), _OUTCOMES[form.status]
+    metadata = dict(form.metadata or {})
     assistants = [metadata.pop(name) for name in ("graph_id", "assistant_id") if name in metadata]
     part_of = metadata.pop("part_of", "")
     try:
@@ -180,7 +155,7 @@ def _filter_of(form: ThreadSearch) -> RunFilter | None:
     if len(methods) > 1 or not isinstance(part_of, str):
         return None
     return RunFilter(
-        outcomes=tuple(sorted(outcomes)),
+        outcomes=tuple(each for each in get_args(Outcome) if form.status in (None, _STATUS.get(each, "idle"))),
         methods=tuple(methods),
         part_of=part_of,
         with_subruns=bool(part_of),
@@ -229,15 +204,6 @@ async def get_state(thread: ThreadDep, access: AccessDep, checkpoint: str | None
 async def get_state_of(thread: ThreadDep, form: PlaceForm, access: AccessDep) -> Response:
     """Return the state of a checkpoint."""
     return await get_state(thread, access, form.place)
-
-
-UNREADABLE = (ValueError, NotImplementedError, TypeError, KeyError, AttributeError)
-"""What LangChain raises for an invalid message."""
-
-
-def messages_in(value: Any) -> list[Any]:  # noqa: ANN401 - JSON
-    """Return the messages in JSON, which may be a single one; raise one of `UNREADABLE`."""
-    return convert_to_messages(value if isinstance(value, list) else [value])
 
 
 @router.post("/{thread}/history")

@@ -6,7 +6,7 @@ import re
 from hashlib import sha256
 from hmac import compare_digest
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
@@ -49,8 +49,15 @@ WRONG_KEYS_A_MINUTE = 20
 """Different wrong keys that one address may send in a minute."""
 
 
+class Key(NamedTuple):
+    """The owner of a key, and the origin of the pages of one for `embed.js`."""
+
+    owner: str
+    origin: str = ""
+
+
 class Keys:
-    """The owners by the digest of their secret. One owner may have several keys, so that a key can be replaced."""
+    """The keys by the digest of their secret. One owner may have several keys, so that a key can be replaced."""
 
     def __init__(self, settings: Settings) -> None:
         """Read the setting and the file.
@@ -59,9 +66,7 @@ class Keys:
             UsageError: a pair cannot be parsed, or the file cannot be read; the message contains no secret.
         """
         given = settings.api_keys.get_secret_value() if settings.api_keys else ""
-        self._origins = parse_origins(settings)
-        embedded = {key: owner for key, (owner, _) in self._origins.items()}
-        self._fixed = parse_keys(_SEPARATORS.split(given), HINT) | embedded
+        self._fixed = parse_keys(_SEPARATORS.split(given), HINT) | _parse_embed_keys(settings)
         self._file = settings.api_keys_file
         self._version = _version(self._file)
         self._keys = self._read() if settings.has_keys else {}
@@ -72,19 +77,14 @@ class Keys:
     @property
     def origins(self) -> list[str]:
         """The origins of pages with `embed.js`."""
-        return [origin for _, origin in self._origins.values()]
+        return [key.origin for key in self._fixed.values() if key.origin]
 
-    def origin_of(self, secret: str) -> str | None:
-        """Return the origin of a key for `embed.js`; None for any other key."""
-        _, origin = self._origins.get(digest_of(secret), ("", None))
-        return origin
-
-    def owner_of(self, secret: str) -> str | None:
-        """Return the owner of a key; None for an unknown one."""
+    def find(self, secret: str) -> Key | None:
+        """Return the key with a secret; None for an unknown one."""
         self._refresh()
         digest = digest_of(secret)
         # Compare with all keys, each in constant time, so that the timing reveals nothing about any key.
-        found = [owner for key, owner in self._keys.items() if compare_digest(key, digest)]
+        found = [key for each, key in self._keys.items() if compare_digest(each, digest)]
         return found[0] if found else None
 
     def _refresh(self) -> None:
@@ -100,50 +100,50 @@ class Keys:
         else:
             _log.info("API keys were read again", extra={"about": {"keys": len(self._keys)}})
 
-    def _read(self) -> dict[bytes, str]:
+    def _read(self) -> dict[bytes, Key]:
         """Return all keys; raise UsageError if there are none, or the file cannot be used."""
         lines: list[str] = []
         try:
             lines = self._file.read_text(encoding="utf-8").splitlines() if self._file else []
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"SLEUTH_API_KEYS_FILE cannot be read: {error}.") from error
-        keys = self._fixed | parse_keys([line for line in lines if not line.lstrip().startswith("#")], FILE_HINT)
+        keys = parse_keys([line for line in lines if not line.lstrip().startswith("#")], FILE_HINT) | self._fixed
         if not keys:
             raise UsageError(f"There is no API key. {FILE_HINT if self._file else HINT}")
         return keys
 
 
-def parse_keys(pairs: list[str], hint: str = HINT) -> dict[bytes, str]:
-    """Return the owners by the digest of their secret.
+def parse_keys(pairs: list[str], hint: str = HINT) -> dict[bytes, Key]:
+    """Return the keys by the digest of their secret.
 
     Raises:
         UsageError: a pair cannot be parsed; the message contains no secret.
     """
-    keys: dict[bytes, str] = {}
+    keys: dict[bytes, Key] = {}
     for number, pair in enumerate((each.strip() for each in pairs if each.strip()), start=1):
         name, colon, secret = pair.partition(":")
         if not (colon and secret.strip() and re.fullmatch(r"[\w.@-]{1,100}", name.strip())):
             raise UsageError(f"Pair {number} cannot be read. {hint}")
-        digest = digest_of(secret.strip())
-        if keys.setdefault(digest, name.strip()) != name.strip():
+        key = Key(name.strip())
+        if keys.setdefault(digest_of(secret.strip()), key) != key:
             raise UsageError(f"Pair {number} has the secret of another name. {hint}")
     return keys
 
 
-def parse_origins(settings: Settings) -> dict[bytes, tuple[str, str]]:
-    """Return the owner and the origin of each key for `embed.js`, by the digest of its secret.
+def _parse_embed_keys(settings: Settings) -> dict[bytes, Key]:
+    """Return the keys for `embed.js` by the digest of their secret.
 
     Raises:
         UsageError: a key cannot be parsed, or there are no other keys; the message contains no secret.
     """
-    found: dict[bytes, tuple[str, str]] = {}
+    found: dict[bytes, Key] = {}
     given = settings.embed_keys.get_secret_value() if settings.embed_keys else ""
     for each in filter(None, map(str.strip, _SEPARATORS.split(given))):
         pair, _, origin = each.rpartition("@")
         keys = parse_keys([pair], EMBED_HINT)
         if not (keys and re.fullmatch(r"https?://[a-z0-9.:\[\]-]+", origin)) or keys.keys() & found.keys():
             raise UsageError(f"A key has no origin in lower-case letters, or that of another page. {EMBED_HINT}")
-        found |= {key: (owner, origin) for key, owner in keys.items()}
+        found |= {digest: Key(key.owner, origin) for digest, key in keys.items()}
     if found and not settings.has_keys:
         raise UsageError("SLEUTH_EMBED_KEYS needs SLEUTH_API_KEYS, with which the documents of a page are uploaded.")
     return found
@@ -206,28 +206,29 @@ class Authentication:
         if self._keys and secret and (wait := self._wrong.wait(address)):
             self._telemetry.refused_keys.labels("limited").inc()
             return respond_later("Too many wrong API keys from this address", wait)
-        owner = self._owner_by_key(address, secret) if self._keys else self._owner_by_address(scope, headers)
-        if owner is None and not (self._keys and OPEN.fullmatch(scope["path"])):
+        key = self._key_of(address, secret) if self._keys else self._key_by_address(scope, headers)
+        if key is None and not (self._keys and OPEN.fullmatch(scope["path"])):
             return self._unauthenticated()
-        origin, request = self._keys.origin_of(secret), f"{scope['method']} {scope['path']}"
-        if origin and not (headers.get("origin") == origin and EMBEDDED.fullmatch(request)):
+        owner, origin = key or (None, "")
+        is_chat = headers.get("origin") == origin and EMBEDDED.fullmatch(f"{scope['method']} {scope['path']}")
+        if origin and not is_chat:
             return respond(403, f"This key can only chat, by `embed.js` on pages of {origin}.", code="embed_only")
         if owner is not None and self._requests:
             if wait := self._requests.wait(owner):
                 return respond_later(f"More than {self._settings.requests_a_minute} requests a minute", wait)
             self._requests.add(owner, object())  # every request counts
-        scope.setdefault("state", {}).update(owner=owner, is_embedded=origin is not None)
+        scope.setdefault("state", {}).update(owner=owner, is_embedded=bool(origin))
         return None
 
-    def _owner_by_key(self, address: str, secret: str) -> str | None:
-        owner = self._keys.owner_of(secret) if secret else None
-        if secret and owner is None:
+    def _key_of(self, address: str, secret: str) -> Key | None:
+        key = self._keys.find(secret) if secret else None
+        if secret and key is None:
             self._wrong.add(address, digest_of(secret))
             self._telemetry.refused_keys.labels("unknown").inc()
-        return owner
+        return key
 
-    def _owner_by_address(self, scope: Scope, headers: Headers) -> str | None:
-        """Return the owner for requests of this machine; None for others and for pages of other origins.
+    def _key_by_address(self, scope: Scope, headers: Headers) -> Key | None:
+        """Return the owner's key for requests of this machine; None for others and for pages of other origins.
 
         Browsers block reading responses of other origins, but they do send the requests: images and forms for instance.
         """
@@ -241,7 +242,7 @@ class Authentication:
         if not is_allowed:
             return None
         hosts = [*([client[0]] if client else []), *(_host_of(each) or "" for each in (host, *origins))]
-        return self._settings.owner if all(map(is_loopback, hosts)) else None
+        return Key(self._settings.owner) if all(map(is_loopback, hosts)) else None
 
     def _unauthenticated(self) -> JSONResponse:
         if self._keys:

@@ -11,6 +11,7 @@ from starlette.responses import PlainTextResponse
 
 from sleuth.graphs.core.method import REPORT, SURVEY, Method
 from sleuth.graphs.registry import METHODS, arrows, runnable
+from sleuth.studio.client.sleuth import offered_models as list_models
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.state import AccessDep, ServerStateDep
@@ -71,7 +72,7 @@ async def owners(server: ServerStateDep, owner: Owner) -> list[str]:
 async def offered_models(server: ServerStateDep, owner: Owner) -> list[str]:
     """Return the models that a run may use; empty if the model server cannot be asked."""
     with suppress(SleuthError):
-        return await server.tenants.offered_models()
+        return await list_models(server.settings)
     return []
 
 

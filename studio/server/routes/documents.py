@@ -2,21 +2,19 @@
 
 import json
 import re
-from collections.abc import AsyncIterator
 from dataclasses import asdict, replace
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, BinaryIO
 
 from fastapi import APIRouter, Depends, File, Form, Query, Response, UploadFile
-from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.responses import FileResponse
 
 from sleuth.studio.server.ingestion import Ingest
 from sleuth.studio.server.middleware.auth import Owner
+from sleuth.studio.server.protocols.streaming import DESCRIPTION, EventStream, encode_event
 from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.schemas.checked import CheckedRoute
-from sleuth.studio.server.schemas.errors import STREAM_ERRORS
 from sleuth.studio.server.state import ServerState, ServerStateDep
 from sleuth.tools.collection import Collection
 from sleuth.tools.documents.formats.content import at_words
@@ -212,11 +210,13 @@ async def stop_ingest(ingest: IngestDep, server: ServerStateDep, owner: Owner) -
     return await server.ingestion.stop(owner, ingest.id)
 
 
-@router.get("/ingests/{id}/events", response_class=EventSourceResponse, responses=STREAM_ERRORS)
-async def ingest_events(ingest: IngestDep, server: ServerStateDep) -> AsyncIterator[ServerSentEvent]:
+@router.get("/ingests/{id}/events", response_class=Response, responses=DESCRIPTION)
+async def ingest_events(ingest: IngestDep, server: ServerStateDep) -> EventStream:
     """Stream the progress of an upload: `progress` events with its whole state, the last one is `done`."""
-    async for each in server.ingestion.follow(ingest):
-        yield ServerSentEvent(event="done" if each.done else "progress", raw_data=each.model_dump_json())
+    states = server.ingestion.follow(ingest)
+    return EventStream.of(
+        encode_event(each.model_dump_json(), event="done" if each.done else "progress") async for each in states
+    )
 
 
 @router.get("/passages/{id:path}")

@@ -1,14 +1,12 @@
 """The runs API: `sleuth ask`, `resume` and `runs` over HTTP, with runs in the background."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import uuid4
 
 from fastapi import APIRouter, Body, Depends, Header, Query, Response
-from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from sleuth.graphs.core.answer import total_cost
 from sleuth.graphs.core.method import CHAT, REPORT
@@ -28,9 +26,9 @@ from sleuth.graphs.runs.service import RunService
 from sleuth.studio.console import report_file
 from sleuth.studio.console.survey_table import FORMATS
 from sleuth.studio.server.middleware.auth import EMBEDDED_CHAT, IsEmbedded, Owner
+from sleuth.studio.server.protocols.streaming import DESCRIPTION, EventStream, encode_event
 from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.schemas.checked import CheckedRoute
-from sleuth.studio.server.schemas.errors import STREAM_ERRORS
 from sleuth.studio.server.state import Access, AccessDep, ServerStateDep, ThreadDep
 from sleuth.tools.errors import RunError, StoreError, UnknownName, UsageError
 
@@ -160,10 +158,10 @@ async def remove(thread: ThreadDep, access: AccessDep) -> None:
     await access.remove(thread.id)
 
 
-@router.get("/{thread}/events", response_class=EventSourceResponse, responses=STREAM_ERRORS)
+@router.get("/{thread}/events", response_class=Response, responses=DESCRIPTION)
 async def events(
     thread: ThreadDep, access: AccessDep, last_event_id: Annotated[int, Header(ge=0, le=2**31 - 1)] = 0
-) -> AsyncIterator[ServerSentEvent]:
+) -> EventStream:
     """Stream the events of a run after `Last-Event-ID`, to its end: `answer`, `error` or `stopped`.
 
     Each `step` is sent once, also if the server was killed and restarted. A run that is resumed after its end publishes
@@ -173,8 +171,8 @@ async def events(
     a `role` is making in a `node`. A `reset` withdraws all text of its `call`, which is repeated or has failed. The
     finished step contains the result. A client that connects during a call first gets its text so far.
     """
-    async for event in access.follow(thread.id, last_event_id, with_deltas=True):
-        yield ServerSentEvent(event=event.name, id=str(event.id) if event.id else None, raw_data=event.data)
+    events = access.follow(thread.id, last_event_id, with_deltas=True)
+    return EventStream.of(encode_event(each.data, event=each.name, id=each.id) async for each in events)
 
 
 @router.post("/{thread}/stop", status_code=202)

@@ -68,10 +68,6 @@ class _Subscriber:
             yield Event(thread=item.thread, id=0, name=item.kind, key="", data=to_json(item).decode())
 
 
-def _reset_of(reply: Delta) -> Reset:
-    return Reset(**{each.name: getattr(reply, each.name) for each in fields(Reset) if each.name != "kind"})
-
-
 class EventLog:
     """Events of all runs, and the text so far of the calls in their active steps."""
 
@@ -149,7 +145,8 @@ class EventLog:
         replies = self._replies.get(thread, {}) if with_deltas else {}
         for after, reply in replies.values():
             if is_reconnect:
-                subscriber.add(_reset_of(reply), after)
+                about = {each.name: getattr(reply, each.name) for each in fields(Reset)}
+                subscriber.add(Reset(**about | {"kind": "reset"}), after)
             if reply.text:
                 subscriber.add(reply, after)
         self._subscribers[thread].add(subscriber)

@@ -12,13 +12,12 @@ from contextlib import aclosing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
-from pydantic import BaseModel
-from sqlalchemy import Column, Integer, MetaData, String, Table, Text, delete, insert, select
+from sqlalchemy import Boolean, Column, Integer, MetaData, String, Table, Text, delete, insert, select, update
 from sqlalchemy.engine import Engine
 
 from sleuth.graphs.core.answer import Answer
@@ -69,31 +68,25 @@ jobs = Table(
     metadata,
     Column("thread", String(LONGEST_NAME), primary_key=True),
     Column("owner", String(100), nullable=False),
+    Column("stopping", Boolean, nullable=False),
 )
-stops = Table("sleuth_serve_stops", metadata, Column("thread", String(LONGEST_NAME), primary_key=True))
 messages = Table(
     "sleuth_serve_messages",
     metadata,
     Column("number", Integer, primary_key=True),
     Column("thread", String(LONGEST_NAME), nullable=False, index=True),
     Column("owner", String(100), nullable=False),
-    Column("data", Text, nullable=False),
+    Column("is_reply", Boolean, nullable=False),
+    Column("request", Text, nullable=False),
 )
 
 
-class QueuedMessage(BaseModel):
-    """A message of a chat whose turn has not begun; `is_reply` to what the chat waits for."""
+class QueuedMessage(NamedTuple):
+    """A message of a chat whose turn has not begun, and whether it replies to what the chat waits for."""
 
-    text: str
-    id: str
+    number: int
+    request: RunRequest
     is_reply: bool
-    values: dict[str, Any]
-    budget: Budget
-
-    def request(self, chat: str) -> RunRequest:
-        """Return the request that stores it in its chat."""
-        about: dict[str, Any] = {"message_id": self.id, "values": self.values, "budget": self.budget}
-        return RunRequest(question=self.text, method=CHAT, thread=chat, **about)
 
 
 class RunQueue:
@@ -113,10 +106,9 @@ class RunQueue:
         """Add a thread; a request to stop it stays valid only if its run is recovered."""
         with transaction(self._engine, write=True) as connection:
             check_token(connection, thread, token)
-            connection.execute(delete(jobs).where(jobs.c.thread == thread))
-            connection.execute(insert(jobs).values(thread=thread, owner=owner))
             if not is_recovered:
-                connection.execute(delete(stops).where(stops.c.thread == thread))
+                connection.execute(delete(jobs).where(jobs.c.thread == thread))
+                connection.execute(insert(jobs).values(thread=thread, owner=owner, stopping=False))
 
     @in_thread
     def remove(self, thread: str, token: str | None) -> None:
@@ -124,23 +116,18 @@ class RunQueue:
         with transaction(self._engine, write=True) as connection:
             check_token(connection, thread, token)
             connection.execute(delete(jobs).where(jobs.c.thread == thread))
-            connection.execute(delete(stops).where(stops.c.thread == thread))
 
     @in_thread
     def request_stop(self, thread: str) -> bool:
         """Ask the server that runs a thread to stop it; return False if it has no job."""
         with transaction(self._engine, write=True) as connection:
-            if connection.scalar(select(jobs.c.owner).where(jobs.c.thread == thread)) is None:
-                return False
-            connection.execute(delete(stops).where(stops.c.thread == thread))
-            connection.execute(insert(stops).values(thread=thread))
-            return True
+            return bool(connection.execute(update(jobs).where(jobs.c.thread == thread).values(stopping=True)).rowcount)
 
     @in_thread
     def requested_stops(self) -> list[str]:
         """Return the threads that a server was asked to stop."""
         with transaction(self._engine) as connection:
-            return [*connection.scalars(select(stops.c.thread))]
+            return [*connection.scalars(select(jobs.c.thread).where(jobs.c.stopping))]
 
     @in_thread
     def contains(self, thread: str) -> bool:
@@ -157,24 +144,25 @@ class RunQueue:
         return [(thread, *rest) for thread, rest in found.items()]
 
     @in_thread
-    def add_message(self, owner: str, thread: str, message: QueuedMessage) -> None:
+    def add_message(self, owner: str, request: RunRequest, *, is_reply: bool) -> None:
         """Add the next message of a chat."""
+        row = {"thread": request.thread, "owner": owner, "is_reply": is_reply, "request": request.model_dump_json()}
         with transaction(self._engine, write=True) as connection:
-            connection.execute(insert(messages).values(thread=thread, owner=owner, data=message.model_dump_json()))
+            connection.execute(insert(messages).values(row))
 
     @in_thread
-    def messages(self, thread: str) -> list[tuple[int, QueuedMessage]]:
-        """Return the messages of a chat in their order, with their numbers."""
+    def messages(self, thread: str) -> list[QueuedMessage]:
+        """Return the messages of a chat in their order."""
         wanted = select(messages).where(messages.c.thread == thread).order_by(messages.c.number)
         with transaction(self._engine) as connection:
             rows = connection.execute(wanted).all()
-        return [(row.number, QueuedMessage.model_validate_json(row.data)) for row in rows]
+        return [QueuedMessage(row.number, RunRequest.model_validate_json(row.request), row.is_reply) for row in rows]
 
     @in_thread
-    def remove_message(self, number: int) -> None:
-        """Remove a message whose turn is stored."""
+    def remove_messages(self, thread: str, *, up_to: int = 2**31 - 1) -> None:
+        """Remove the messages of a chat whose turns are stored, by default all."""
         with transaction(self._engine, write=True) as connection:
-            connection.execute(delete(messages).where(messages.c.number == number))
+            connection.execute(delete(messages).where(messages.c.thread == thread, messages.c.number <= up_to))
 
 
 @dataclass(eq=False, kw_only=True)
@@ -221,7 +209,7 @@ class RunWorker:
         self._home_lock = home_lock
         self._quota = quota
         self._telemetry = telemetry
-        self._queue = RunQueue(tenants.store.engine)
+        self.queue = RunQueue(tenants.store.engine)
         self.jobs: dict[str, _Job] = {}
         self.is_closing = False
 
@@ -229,13 +217,13 @@ class RunWorker:
         """Return whether a thread may publish further events, here or on another server; False during a shutdown."""
         if thread in self.jobs or self.is_closing:
             return thread in self.jobs
-        return await self._queue.contains(thread) or bool(await self._queue.messages(thread))
+        return await self.queue.contains(thread) or bool(await self.queue.messages(thread))
 
     async def is_running(self, thread: str) -> bool:
         """Return whether a thread is running, and is neither being stopped nor publishing its last event."""
         if job := self.jobs.get(thread):
             return not (job.stopping or job.finishing)
-        return await self._queue.contains(thread)
+        return await self.queue.contains(thread)
 
     def require_open(self) -> None:
         """Raise StoreBusy if the server is shutting down: another one can start the run."""
@@ -281,21 +269,6 @@ class RunWorker:
         job.task = asyncio.create_task(self._execute(job))
         await asyncio.shield(job.started)
 
-    async def send(self, owner: str, thread: str, message: QueuedMessage) -> None:
-        """Store the next message of a chat; its turn begins now, or when the turns before it have ended."""
-        await self._queue.add_message(owner, thread, message)
-        with suppress(ThreadBusy, RunError):  # it is busy, or the server is shutting down
-            await self.start(owner, thread)
-
-    async def queued_messages(self, thread: str) -> list[QueuedMessage]:
-        """Return the messages of a chat whose turns have not begun."""
-        return [message for _, message in await self._queue.messages(thread)]
-
-    async def forget_messages(self, thread: str) -> None:
-        """Remove the queued messages of a chat that was deleted."""
-        for number, _ in await self._queue.messages(thread):
-            await self._queue.remove_message(number)
-
     async def stop(self, thread: str) -> None:
         """Cancel a run, here or on another server, and wait for its end; it can be resumed.
 
@@ -314,7 +287,7 @@ class RunWorker:
         await asyncio.wait([job.task])
 
     async def _stop_elsewhere(self, thread: str) -> None:
-        if not await self._queue.request_stop(thread):
+        if not await self.queue.request_stop(thread):
             raise _not_running(thread)
         end = self._log.follow(thread, _LAST_EVENT, is_active=partial(self.is_active, thread))
         with suppress(TimeoutError):
@@ -353,17 +326,17 @@ class RunWorker:
             await asyncio.sleep(LOOK_SECONDS)
             self._log.notify_all(except_for=self.jobs)
             try:
-                for thread in await self._queue.requested_stops() if self.jobs else ():
+                for thread in await self.queue.requested_stops() if self.jobs else ():
                     self.cancel_nowait(thread)
                 await self.recover()
-            except Exception as error:
-                if not (is_database_error(error) or isinstance(error, SleuthError)):
-                    raise
-                _log.warning("the runs of other servers cannot be read: %s", error)
+            except Exception as error:  # noqa: BLE001 - the server continues without them
+                is_expected = is_database_error(error) or isinstance(error, SleuthError)
+                unexpected = None if is_expected else error
+                _log.warning("the runs of other servers cannot be read: %s", error, exc_info=unexpected)
 
     async def recover(self) -> None:
         """Resume the runs in the queue that no server runs, and begin the turns of queued messages."""
-        pending = [each for each in await self._queue.pending() if each[0] not in self.jobs]
+        pending = [each for each in await self.queue.pending() if each[0] not in self.jobs]
         held = await self._tenants.store.locks.held([thread for thread, *_ in pending]) if pending else set()
         for thread, owner, has_job in pending:
             if thread in held or self.is_closing:
@@ -382,7 +355,7 @@ class RunWorker:
                 async with self._tenants.store.locks.hold(job.thread):
                     await self._register(job)
                     job.started.set_result(None)
-                    if job.is_recovered and job.thread in await self._queue.requested_stops():
+                    if job.is_recovered and job.thread in await self.queue.requested_stops():
                         job.cancel()
                     await self._run_to_end(job)
         except Exception as error:  # noqa: BLE001 - it is raised in `start`, or logged
@@ -397,17 +370,17 @@ class RunWorker:
             self._log.close(job.thread)
 
     async def _register(self, job: _Job) -> None:
-        has_begun = await self._queue.contains(job.thread)
+        has_begun = await self.queue.contains(job.thread)
         if job.is_recovered and not has_begun:
             raise ThreadBusy(f"Thread {job.thread} was ended by another server.")
         job.runs = self._tenants.read_only_runs(job.owner)
         job.token = self._tenants.store.locks.token(job.thread)
-        await self._queue.add(job.owner, job.thread, job.token, is_recovered=job.is_recovered)
+        await self.queue.add(job.owner, job.thread, job.token, is_recovered=job.is_recovered)
         if not has_begun:  # otherwise the turn of a server that was killed is resumed first
             try:
                 await self._take_message(job)
             except SleuthError:
-                await self._queue.remove(job.thread, job.token)
+                await self.queue.remove(job.thread, job.token)
                 raise
         job.last_event = await self._log.open(job.thread)
         job.after = max(await self._log.ends(job.thread), default=0)
@@ -416,12 +389,13 @@ class RunWorker:
 
     async def _take_message(self, job: _Job) -> None:
         """Begin the turn of the thread's next message, if it has one."""
-        for number, message in (await self._queue.messages(job.thread))[:1]:
+        for message in (await self.queue.messages(job.thread))[:1]:
             thread = await job.runs.store.threads.get(job.thread)
-            if not (thread.options.turn and thread.options.turn.id == message.id):  # it was, before a kill
+            turn = thread.options.turn
+            if not (turn and turn.id == message.request.message_id):  # it was stored, before a kill
                 add = job.runs.continue_thread if message.is_reply else job.runs.branch_chat
-                await add(thread, message.request(thread.id), is_locked=True)
-            await self._queue.remove_message(number)
+                await add(thread, message.request, is_locked=True)
+            await self.queue.remove_messages(job.thread, up_to=message.number)
 
     async def _run_to_end(self, job: _Job) -> None:
         """Run a job and publish its last event: an answer, an error or a stop."""
@@ -438,7 +412,7 @@ class RunWorker:
             await self._append(job, "stopped", {}, key=f"stopped {uuid4().hex}")
         except Exception as error:  # noqa: BLE001 - it is logged, and ends the run
             await self._fail(job, error)
-        await retry_until_stored(lambda: self._queue.remove(job.thread, job.token), f"The end of run {job.thread}")
+        await retry_until_stored(lambda: self.queue.remove(job.thread, job.token), f"The end of run {job.thread}")
 
     async def _run(self, job: _Job) -> None:
         """Run a job with metrics and quota."""

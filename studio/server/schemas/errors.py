@@ -46,6 +46,14 @@ STATUSES: tuple[tuple[type[errors.SleuthError], int, str], ...] = (
 )
 
 
+class RunFailed(errors.RunError):
+    """A run ended without an answer; `kind` is the type of its error, as `describe_failure` returns it."""
+
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
 STORE_AWAY = "The store is unavailable; see the server's log. Saved data is not lost."
 SERVER_FAILED = "The server failed; see its log."
 
@@ -65,37 +73,29 @@ class Faults(BaseModel):
     error: Fault
 
 
-_DESCRIPTIONS = {
-    400: "The request is invalid; see the message.",
-    401: "The API key is missing or unknown.",
-    403: "Without API keys only this machine is served; a key for `embed.js` can only chat.",
-    404: "It does not exist, or belongs to another owner.",
-    409: "It conflicts with the current state: the run is active, or has no answer yet.",
-    413: "The body is too large.",
-    429: "Too many requests, or the quota is used up.",
-    502: "The model server gave no usable reply.",
-    503: "The store or the model server is unavailable.",
-    504: "The model server gave no reply in time.",
-}
-
 ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Faults, "description": description} for status, description in _DESCRIPTIONS.items()
+    status: {"model": Faults, "description": description}
+    for status, description in {
+        400: "The request is invalid; see the message.",
+        401: "The API key is missing or unknown.",
+        403: "Without API keys only this machine is served; a key for `embed.js` can only chat.",
+        404: "It does not exist, or belongs to another owner.",
+        409: "It conflicts with the current state: the run is active, or has no answer yet.",
+        413: "The body is too large.",
+        429: "Too many requests, or the quota is used up.",
+        502: "The model server gave no usable reply.",
+        503: "The store or the model server is unavailable.",
+        504: "The model server gave no reply in time.",
+    }.items()
 }
-
-STREAM_ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {
-        "description": description,
-        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Faults"}}},
-    }
-    for status, description in _DESCRIPTIONS.items()
-}
-"""Errors of streaming routes, for which FastAPI would document event streams."""
 
 
 def _classify(error: errors.SleuthError) -> tuple[int, str]:
     """Return the HTTP status of an error, and its type as in OpenAI's API."""
     if isinstance(error, errors.UnknownName) and error.kind in PATH_KINDS:
         return 404, "not_found_error"
+    if isinstance(error, RunFailed):
+        return next((status for _, status, name in reversed(STATUSES) if name == error.kind), 500), error.kind
     return next((status, name) for kind, status, name in STATUSES if isinstance(error, kind))
 
 

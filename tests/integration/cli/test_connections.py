@@ -62,7 +62,7 @@ async def main():
     print((await sleuth.ask(question, method="plain-rag")).text)
     async for event in sleuth.stream(question, method="plain-rag"):
         pass
-    print(await sleuth.tool("plain-rag").ainvoke({"question": question}))
+    print(await sleuth.as_tool("plain-rag").ainvoke({"question": question}))
     async with open_sleuth() as opened:
         compiled = sleuth.graph("plain-rag").compile()
         print((await compiled.ainvoke({"question": question}, context=opened.context("plain-rag")))["verdict"]["text"])

@@ -452,8 +452,10 @@ SEVERAL = b'HTTP/1.1 200 OK\r\nContent-Length: 36\r\nConnection: close\r\n\r\n{"
     ids=["refuses", "silent", "denies", "several"],
 )
 async def test_documents_are_searched_without_a_model_server(
-    tmp_path: Path, answers: str | bytes, default: str
+    tmp_path: Path, answers: str | bytes, default: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("sleuth.studio.client.sleuth.OPEN_SECONDS", 1.0)
+
     async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if isinstance(answers, str):
             await asyncio.Event().wait()
@@ -467,7 +469,7 @@ async def test_documents_are_searched_without_a_model_server(
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
     if answers == "refuses":
         server.close()
-    settings = Settings(home=tmp_path / "home", embedder="none", timeout=1, model_url=url)
+    settings = Settings(home=tmp_path / "home", embedder="none", model_url=url)
     (tmp_path / "bell.txt").write_text("The harbour bell was cast in 1871.")
     await ingest([tmp_path / "bell.txt"], settings=settings)
     async with open_sleuth(settings) as sleuth:

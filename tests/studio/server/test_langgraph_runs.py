@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sleuth.graphs.chat.messages import reply_id_to
-from sleuth.studio.server.langgraph_api.runs import MessageStream
+from sleuth.studio.server.langgraph_api.streams import MessageStream
 
 REPLY = reply_id_to("asked")
 ASKED = {"type": "human", "id": "asked", "content": "Who?"}

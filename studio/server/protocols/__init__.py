@@ -1,0 +1,1 @@
+"""Encoders of a run's events, one module per protocol."""
