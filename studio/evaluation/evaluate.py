@@ -67,7 +67,7 @@ class Evaluation:
 
 
 async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnProgress) -> dict[str, Any]:
-    """Evaluate, write report.json, report.md and report.html to the folder, and return the content of the first.
+    """Evaluate, write report.json and report.html to the folder, and return the content of the first.
 
     Raises:
         UsageError: the questions cannot be read or do not belong to the collection, or the folder holds another
@@ -183,6 +183,6 @@ def _shortfalls(result: dict[str, Any]) -> list[str]:
     if result["failed"]:
         lines.append(
             f"{result['failed']:,} runs ended with an error and count as wrong; the same command tries them again. "
-            f"One of them: {next((each['problem'] for each in result['failures'] if each['problem']), '–')}"
+            f"One of them: {next((each['problem'] for each in result['answers'] if each['problem']), '–')}"
         )
     return lines

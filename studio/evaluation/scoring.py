@@ -171,8 +171,8 @@ class Interval(TypedDict):
     n: int
 
 
-class Difference(TypedDict):
-    """Paired difference: mean of a minus b on the same `n` questions, its interval, and a permutation test's p-value.
+class Difference(Interval):
+    """Paired difference: mean of a minus b on the same `n` questions, and a permutation test's p-value.
 
     `detectable` is the smallest true difference that `n` questions detect with 80 % power; `needed` is the number of
     questions that the observed difference would require.
@@ -181,11 +181,7 @@ class Difference(TypedDict):
     a: str
     b: str
     metric: str
-    mean: float | None
-    low: float | None
-    high: float | None
     p: float | None
-    n: int
     detectable: float | None
     needed: int | None
 
@@ -256,23 +252,16 @@ def difference(a: str, b: str, metric: str, pairs: Sequence[tuple[float, float]]
     """Compare two named systems on the same questions."""
     from scipy.stats import permutation_test
 
-    deltas = np.asarray([first - second for first, second in pairs], dtype=np.float64)
-    n = len(deltas)
-    found = Difference(
-        a=a, b=b, metric=metric, mean=None, low=None, high=None, p=None, n=n, detectable=None, needed=None
-    )
-    if n == 0:
-        return found
-    mean, spread = float(deltas.mean()), float(deltas.std(ddof=1)) if n > 1 else 0.0
-    found["mean"], (found["low"], found["high"]) = mean, _bounds(deltas, seed)
-    found["p"] = 1.0
+    deltas = [first - second for first, second in pairs]
+    n, found = len(deltas), interval(deltas, seed=seed)
+    p = 1.0 if n else None
     if n > 1:
         options = {"permutation_type": "samples", "n_resamples": SWAPS, "vectorized": True, "rng": seed}
-        found["p"] = float(permutation_test((deltas,), np.mean, **options).pvalue)
-    if spread:
-        found["detectable"] = _POWER * spread / math.sqrt(n)
-        found["needed"] = math.ceil((_POWER * spread / mean) ** 2) if mean else None
-    return found
+        p = float(permutation_test((np.asarray(deltas),), np.mean, **options).pvalue)
+    needs = _POWER * float(np.std(deltas, ddof=1)) if n > 1 else 0.0
+    needed = math.ceil((needs / found["mean"]) ** 2) if needs and found["mean"] else None
+    detectable = needs / math.sqrt(n) if needs else None
+    return Difference(a=a, b=b, metric=metric, **found, p=p, detectable=detectable, needed=needed)
 
 
 def _bounds(values: "NDArray[np.float64]", seed: int) -> tuple[float, float]:
