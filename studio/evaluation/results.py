@@ -25,7 +25,6 @@ QUALITY = {
     "f1": ("F1", "Words that the answer shares with the right one, as in SQuAD 2.0; 0 for a wrong refusal."),
     "em": ("EM", "Answers that equal a right one, apart from case, articles and punctuation."),
     "contained": ("contained", "Answers that contain a right one."),
-    "rouge_l": ("ROUGE-L", "Longest common subsequence of words with the right answer."),
     "acc_lm": ("Acc-LM", "Answers that the judge model accepts."),
     "crag": ("CRAG score", "+1 for a right answer, 0 for a refusal, −1 for a wrong answer, as percent."),
     "refused": ("refused", "Runs that ended without an answer."),

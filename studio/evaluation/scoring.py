@@ -9,7 +9,7 @@ import re
 import string
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,7 +20,6 @@ from sleuth.studio.evaluation.data import INVALID, GoldQuestion
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from rouge_score.rouge_scorer import RougeScorer
 
 REFUSALS = ("refused", "unknown", "invalid_question")
 
@@ -70,20 +69,6 @@ def _within(answer: str, spoken: str) -> bool:
     return f" {answer} " in spoken if answer else not spoken.strip()
 
 
-def rouge_l(reply: str, answers: Sequence[str]) -> float:
-    """Return ROUGE-L's F-measure by the rouge-score package, which considers Latin letters and digits only."""
-    if not reply.strip():
-        return float(any(not answer.strip() for answer in answers))
-    return max(float(_scorer().score(answer, reply)["rougeL"].fmeasure) for answer in answers)
-
-
-@cache
-def _scorer() -> "RougeScorer":
-    from rouge_score.rouge_scorer import RougeScorer
-
-    return RougeScorer(["rougeL"])
-
-
 def first_words(text: str) -> str:
     """Return the part of an answer that CRAG's score considers."""
     return " ".join(text.split()[:CRAG_WORDS])
@@ -110,7 +95,7 @@ def answer_scores(
     reply = INVALID if status == "invalid_question" and INVALID in answers else "" if refused else text
     em, overlap = exact_match(reply, answers), f1(reply, answers)
     right = bool(exact_match(first_words(reply), answers)) or bool(judged)
-    scores |= {"em": em, "f1": overlap, "contained": contained(reply, answers), "rouge_l": rouge_l(reply, answers)}
+    scores |= {"em": em, "f1": overlap, "contained": contained(reply, answers)}
     scores |= {"answered_em": None if refused else em, "answered_f1": None if refused else overlap}
     scores["crag"] = 1.0 if right else 0.0 if refused else -1.0
     if judged is not None:
