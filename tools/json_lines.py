@@ -3,9 +3,9 @@
 import bz2
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -13,6 +13,7 @@ from sleuth.tools.errors import UsageError
 
 T = TypeVar("T")
 
+_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -28,9 +29,9 @@ def read_lines_as(kind: type[T], path: Path, *, form: str) -> Iterator[tuple[int
         UsageError: the file cannot be read, or a line is invalid; names file and line.
     """
     adapter, number = TypeAdapter(kind), 0
-    packed = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix.lower())
+    opener: Callable[..., Any] = _OPENERS.get(path.suffix.lower(), open)
     try:
-        with packed(path, "rb") if packed else path.open("rb") as file:
+        with opener(path, "rb") as file:
             for number, raw in enumerate(file, start=1):
                 if raw.strip():
                     yield number, adapter.validate_json(raw.removeprefix(_BOM))
