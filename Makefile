@@ -23,7 +23,7 @@ COMPILE = UV_FIND_LINKS="$$PIP_FIND_LINKS" $(UV)/uv pip compile --quiet --overri
 	--python-version 3.11.5 --no-annotate --no-header --index-strategy unsafe-best-match --generate-hashes \
 	--no-emit-package torch $$($(UV)/python studio/model_server/torch_index.py) $(ARGS)
 # All extras but `vllm`, which needs a GPU, and `docs`.
-TESTED := torch loaders office sync postgres eval studio mcp serve ocr ray otel train graph
+TESTED := torch loaders office sync postgres studio mcp serve ocr ray otel train graph
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo quick test test-unit test-nightly test-sweeps test-integration test-integration-nightly test-faults test-lowest test-newest test-versions install-size test-mutants check audit check-page check-containers format lock bench studio page pictures docs dist clean

@@ -6,66 +6,28 @@ waits for the reply: callers, tasks and context managers.
 
 import asyncio
 import dis
-import json
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from types import FrameType
 from typing import Any
 
 import httpx2
 
+from benchmarks.servers import free_port, serving, wait_until_up
 from sleuth.agents.llm.client import LLMClient
 from sleuth.graphs.baselines.closed_book import Settings as ClosedBook
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.registry import METHODS
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.archive import MemoryArchive
+from tests.support import standin
 
 ROOT = Path(__file__).resolve().parents[1]
 OWN = tuple(f"{ROOT / folder}/" for folder in ("agents", "graphs", "tools", "studio", "src", "prompts"))
 HTTP = str(Path(httpx2.__file__).parent)
 FIRST = "ModelCaller.ask_or"
 """The method that begins a model call."""
-
-
-class Server(BaseHTTPRequestHandler):
-    """A model server with one model, which always gives the same reply."""
-
-    def do_GET(self) -> None:
-        self._send({"data": [{"id": "tiny", "max_model_len": 8192}]})
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["content-length"]))
-        message = {"role": "assistant", "content": '{"known": true, "answer": "30 m"}'}
-        usage = {"prompt_tokens": 9, "completion_tokens": 9}
-        self._send({"model": "tiny", "choices": [{"message": message, "finish_reason": "stop"}], "usage": usage})
-
-    def _send(self, value: object) -> None:
-        body = json.dumps(value).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *values: Any) -> None:  # noqa: ANN401 - as the base has it
-        """Log nothing."""
-
-
-@contextmanager
-def serving() -> Iterator[str]:
-    """Run the server; yield its URL."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
-    Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-    finally:
-        server.shutdown()
 
 
 class OpenFrames:
@@ -108,9 +70,10 @@ async def ask(url: str, home: Path, frames: OpenFrames) -> None:
 
 def main() -> None:
     """Print the frames and their count."""
-    frames = OpenFrames()
-    with serving() as url, tempfile.TemporaryDirectory() as home:
-        asyncio.run(ask(url, Path(home), frames))
+    frames, port = OpenFrames(), free_port()
+    with serving(standin.serve, port, 0.0), tempfile.TemporaryDirectory() as home:
+        wait_until_up(f"http://127.0.0.1:{port}/v1/models")
+        asyncio.run(ask(f"http://127.0.0.1:{port}/v1", Path(home), frames))
     print("\n".join(frames.deepest))
     files = {name.partition(":")[0] for name in frames.deepest}
     print(f"{len(frames.deepest)} frames in {len(files)} files")

@@ -26,13 +26,13 @@ from statistics import median
 import httpx
 
 import sleuth
-from benchmarks import standin
 from benchmarks.harness import EXAMPLES, Spent, write_json
 from benchmarks.servers import free_port, serving, wait_until_up
 from benchmarks.throughput import recorder
 from sleuth.studio.client.sleuth import open_sleuth
 from sleuth.studio.evaluation.run_folder import read_lines
 from sleuth.tools.ingestion.ingestion import ingest
+from tests.support import standin
 
 MOST = 1.2
 METHOD = "plain-rag"

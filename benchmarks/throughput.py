@@ -9,8 +9,7 @@ the server of the settings.
 
 A first pass, not timed, records every request. Then one bare client per concurrent question sends the recorded bodies
 to the server, each as soon as its last reply arrives. Then sleuth answers the same questions with the same concurrency.
-Ratios are of calls per second. The steps of a question are sequential, so that fewer are active at the end: "while
-full" leaves out the time after the start of the last question.
+Ratios are of calls per second. The steps of a question are sequential, so that fewer are active at the end.
 """
 
 import argparse
@@ -21,7 +20,6 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import cycle, islice
 from pathlib import Path
@@ -104,38 +102,22 @@ def serve(replies: Replies, port: int) -> None:
     serve_app(Starlette(routes=[*model_routes(), *own]), port)
 
 
-@dataclass
-class Passed:
-    """One timed pass: when each call had come back, and when the last question began; seconds from its start."""
-
-    ended: list[float] = field(default_factory=list)
-    full: float = 0.0
-
-    def rate(self) -> float:
-        """Return the calls per second."""
-        return len(self.ended) / max(self.ended)
-
-    def rate_while_full(self) -> float:
-        """Return the calls per second as long as questions were waiting to begin."""
-        return sum(end <= self.full for end in self.ended) / self.full
-
-
-async def through_sleuth(settings: sleuth.Settings, method: str, questions: Sequence[str], at_once: int) -> Passed:
-    passed, left = Passed(), iter(questions)
+async def through_sleuth(settings: sleuth.Settings, method: str, questions: Sequence[str], at_once: int) -> list[float]:
+    """Return when each call had come back, in seconds from the start."""
+    ended, left = list[float](), iter(questions)
     async with open_sleuth(settings) as opened:
         await opened.ask(questions[0], method=method)  # warm
         began = time.perf_counter()
 
         async def client() -> None:
             for question in left:
-                passed.full = time.perf_counter() - began
                 async for event in opened.stream(question, method=method):
                     update = getattr(event, "update", None) or {}
                     if getattr(event, "state", "") == "finished":
-                        passed.ended += [time.perf_counter() - began] * len(update.get("calls") or {})
+                        ended.extend([time.perf_counter() - began] * len(update.get("calls") or {}))
 
         await asyncio.gather(*(client() for _ in range(at_once)))
-    return passed
+    return ended
 
 
 async def bare(url: str, bodies: Sequence[bytes], at_once: int) -> float:
@@ -157,13 +139,13 @@ async def compare(
     settings: sleuth.Settings, method: str, questions: Sequence[str], at_once: int, bodies: Sequence[bytes]
 ) -> dict[str, float]:
     alone = await bare(settings.model_url, bodies, at_once)
-    ours = await through_sleuth(settings, method, questions, at_once)
+    ended = await through_sleuth(settings, method, questions, at_once)
+    ours = len(ended) / max(ended)
     return {
-        "calls": len(ours.ended),
+        "calls": len(ended),
         "bare, calls/s": round(alone, 2),
-        "sleuth, calls/s": round(ours.rate(), 2),
-        "ratio": round(ours.rate() / alone, 3),
-        "ratio while full": round(ours.rate_while_full() / alone, 3),
+        "sleuth, calls/s": round(ours, 2),
+        "ratio": round(ours / alone, 3),
     }
 
 

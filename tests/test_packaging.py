@@ -29,7 +29,6 @@ EXTRAS = {
     "tools/ingestion": ("sync",),
     "studio/cli/commands/serve.py": ("serve",),
     "studio/langgraph_dev": ("studio", "serve"),
-    "studio/evaluation": ("eval",),
     "studio/mcp.py": ("mcp",),
     "studio/model_server": ("torch", "vllm"),  # installed by `sleuth model install`
     "studio/server": ("serve", "postgres"),

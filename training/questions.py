@@ -1,15 +1,13 @@
 """Training files, in JSON Lines: questions with their paragraphs, and SciFact's claims with their abstracts."""
 
-import gzip
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from sleuth.tools.errors import UsageError
+from sleuth.tools.json_lines import read_lines_as
 from sleuth.tools.types import Passage
 
 Line = TypeVar("Line")
@@ -144,16 +142,5 @@ def read(files: Sequence[Path]) -> TrainingSet:
 
 
 def lines(file: Path, kind: type[Line]) -> Iterator[Line]:
-    """Yield the lines of a training file, gzipped or not; raises UsageError, naming the line, for any other kind."""
-    adapter = TypeAdapter(kind)
-    try:
-        data = file.read_bytes()
-        text = gzip.decompress(data) if file.suffix == ".gz" else data
-    except (OSError, EOFError, zlib.error) as error:
-        raise UsageError(f"The training file {file} cannot be read: {error}.") from None
-    for number, raw in enumerate(text.splitlines(), start=1):
-        if raw.strip():
-            try:
-                yield adapter.validate_json(raw)
-            except ValidationError as error:
-                raise UsageError(f"{file}, line {number} cannot be used. Correct or remove it: {error}") from None
+    """Yield the lines of a training file, packed or not; raises UsageError, naming the line, for any other kind."""
+    return (line for _, line in read_lines_as(kind, file, form="Correct or remove the line."))

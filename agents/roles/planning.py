@@ -20,7 +20,7 @@ from sleuth.agents.formatting import (
 )
 from sleuth.agents.model import Sampling
 from sleuth.agents.role import Input, LabelledOutput, Output, Role
-from sleuth.agents.roles.inputs import QuestionInput, ReadInput, StepsInput
+from sleuth.agents.roles.inputs import QuestionInput, StepsInput
 from sleuth.agents.roles.reasoning import MAX_QUOTES
 
 # A plan of the whole question in one call (PAR-RAG, section 3.4)
@@ -287,16 +287,3 @@ NEXT_WITH_FINDING = Role(
     "planner/next_with_finding", SoFar, NextWithFinding, Sampling(max_tokens=384), render=render_chain
 )
 """Write the finding of the latest sub-query, then the next one, or stop."""
-
-# The sub-query that one document answers, written for training (RAS, appendix C.2)
-
-
-class SubQueryOfDocument(Output):
-    """A sub-query and its answer; both are empty if the document does not help."""
-
-    question: str = Field(default="", max_length=240)
-    answer: str = Field(default="", max_length=200)
-
-
-SUB_QUERY = Role("planner/sub_query", ReadInput, SubQueryOfDocument, Sampling(max_tokens=192))
-"""Write the sub-query that finds in a document what the question needs."""

@@ -1,4 +1,4 @@
-"""Cost of thousands of runs in one store: creating, listing, history, pruning.
+"""Cost of thousands of runs in one store: creating, listing, pruning.
 
     python -m benchmarks.growth.runs --out FOLDER [--threads 1000 2000 10000] [--database sqlite|postgres]
 
@@ -13,10 +13,9 @@ its exponent: 1 is linear.
 import argparse
 import asyncio
 import shutil
-import sqlite3
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,7 +31,6 @@ from benchmarks.harness import Instant, clock, in_own_process, write_json
 from benchmarks.servers import postgres
 from sleuth.graphs.core.context import Services
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.runs.history import list_checkpoints
 from sleuth.graphs.runs.pruning import prune
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
@@ -54,17 +52,13 @@ class RunStore:
         return Settings(home=self.home, runs=None, database_url=self.url)
 
     def sizes(self) -> Row:
-        """Return megabytes; of SQLite also those in use, since it keeps freed pages for later rows."""
+        """Return megabytes."""
         if self.url:
             tables = "SELECT sum(pg_total_relation_size(relid)) FROM pg_stat_user_tables"
             with psycopg.connect(self.url) as connection:
                 (size,) = connection.execute(tables).fetchone() or (0,)
             return {"file_mb": int(size) / 1e6}
-        file = self.home / "runs.sqlite"
-        with closing(sqlite3.connect(file)) as connection:
-            names = ("page_count", "freelist_count", "page_size")
-            pages, free, size = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in names)
-        return {"file_mb": file.stat().st_size / 1e6, "used_mb": (pages - free) * size / 1e6}
+        return {"file_mb": (self.home / "runs.sqlite").stat().st_size / 1e6}
 
     @contextmanager
     def copied(self) -> Iterator["RunStore"]:
@@ -81,16 +75,6 @@ class RunStore:
         shutil.copytree(self.home, copy)
         yield RunStore(copy)
         shutil.rmtree(copy)
-
-
-async def timed(work: Callable[[], Awaitable[object]]) -> float:
-    """Return the median of a few times in milliseconds."""
-    taken = []
-    for _ in range(REPEATS):
-        with clock() as each:
-            await work()
-        taken.append(1000 * each.spent.wall)
-    return median(taken)
 
 
 async def make(place: RunStore, threads: int) -> Row:
@@ -111,16 +95,14 @@ async def make(place: RunStore, threads: int) -> Row:
 
 
 async def look(place: RunStore) -> Row:
-    """Measure the list's first page, the whole list, one run's hops (there are none), and its history."""
+    """Measure the list's first page."""
     async with open_store(place.settings()) as store:
-        runs, newest = RunService(store), store.threads.list_newest
-        (thread, *_) = await newest(limit=1)
-        return {
-            "list_50_ms": await timed(lambda: newest(limit=50)),
-            "list_all_ms": await timed(newest),
-            "hops_ms": await timed(lambda: store.threads.subruns_of(thread.id)),
-            "history_ms": await timed(lambda: list_checkpoints(runs, thread.id)),
-        }
+        taken = []
+        for _ in range(REPEATS):
+            with clock() as each:
+                await store.threads.list_newest(limit=50)
+            taken.append(1000 * each.spent.wall)
+        return {"list_50_ms": median(taken)}
 
 
 async def remove(place: RunStore, name: str) -> Row:

@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
-from math import sqrt
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from pydantic_core import to_json
 
 from sleuth import prompts
@@ -21,7 +19,7 @@ from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.studio.client.sleuth import Sleuth, last_answer, open_sleuth
 from sleuth.studio.evaluation.data import GoldQuestion, read_questions, sample
-from sleuth.studio.evaluation.run_folder import REPORT, settle_plan, write, write_lines
+from sleuth.studio.evaluation.run_folder import REPORT, settle_plan, write
 from sleuth.studio.evaluation.runs import process
 from sleuth.studio.evaluation.scoring import contained
 from sleuth.tools.errors import UsageError
@@ -32,98 +30,65 @@ METHOD = "crp-rag"
 ALONE = {"shortcut": True, "perplexity_threshold": 1e9}
 """Settings under which a probe is a step of its own: retrieved, summarized, verified, and always accepted."""
 
-OnProgress = Callable[[int, int], None]
-"""Callback with the number of finished probes and the total."""
-
 
 def probes(questions: Iterable[GoldQuestion]) -> dict[str, tuple[str, ...]]:
-    """Return what is asked with what counts as right (nothing does where there is no answer).
+    """Return the texts to ask with their right answers: each step of a question, or the question if it has no steps.
 
-    That is each step, with the answers of earlier steps filled in, and each question without steps.
+    Earlier answers are filled into the steps. A question without an answer has no right one.
     """
-    found: dict[str, tuple[str, ...]] = {}
+    accepted: dict[str, tuple[str, ...]] = {}
     for question in questions:
-        steps, right = question.decomposition, tuple(answer for answer in question.answers if answer)
-        if not steps or not right:
-            found[question.question] = right
-            continue
-        for number, step in enumerate(steps, start=1):
-            subject, _, relation = step.question.partition(" >> ")  # MuSiQue
-            asked = f"What is the {relation} of {subject}?" if relation else step.question
-            asked = re.sub(r"#([1-9])", lambda match: steps[int(match[1]) - 1].answer, asked)  # noqa: B023
-            found[asked] = tuple(dict.fromkeys((step.answer, *(right if number == len(steps) else ()))))
-    return found
-
-
-@dataclass(frozen=True, kw_only=True)
-class MeasuredAnswer:
-    """One question answered by a model from its knowledge alone; `perplexity` is None where there was none."""
-
-    question: str
-    answer: str
-    perplexity: float | None
-    right: bool
-    model: str = ""
+        right = tuple(answer for answer in question.answers if answer)
+        steps = question.decomposition if right else ()
+        known = {f"#{number}": step.answer for number, step in enumerate(steps, start=1)}
+        for step in steps:
+            accepted[re.sub(r"#\d+", lambda match: known.get(match[0], match[0]), step.question)] = (step.answer,)  # noqa: B023
+        if not steps:
+            accepted[question.question] = right
+    return accepted
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """The area under the ROC curve with a 95 % interval, and the threshold with the largest difference of shares.
+    """The threshold that best separates right from wrong answers, and how well perplexity does so.
 
-    `right_kept` and `wrong_kept` are the shares of right and of wrong answers whose perplexity is below the threshold.
-    Chance gives an area of 0.5: then perplexity does not predict correctness.
+    `auroc` is the area under the ROC curve (chance: 0.5), `p` that of the two-sided Mann-Whitney test against chance.
     """
 
     threshold: float
-    right_kept: float
-    wrong_kept: float
     auroc: float
-    interval: tuple[float, float]
+    p: float
     right: int
     wrong: int
 
     @property
     def is_predictive(self) -> bool:
-        """True if the interval of the area is above chance."""
-        return self.interval[0] > 0.5
+        """True if the perplexity of right answers is lower, beyond chance."""
+        return self.auroc > 0.5 and self.p < 0.05
 
 
-def fit(measured: Sequence[MeasuredAnswer]) -> Fit:
+def fit(right: Sequence[float], wrong: Sequence[float]) -> Fit:
     """Return how low perplexity predicts right answers; Youden's index selects the threshold.
 
-    The threshold is halfway between neighboring perplexities. The interval is that of Hanley and McNeil (1982).
+    The index is the Kolmogorov-Smirnov statistic. The threshold is halfway to the next perplexity.
 
     Raises:
-        UsageError: all answers are right, or all are wrong; or none has a perplexity.
+        UsageError: there are no right answers, or no wrong ones.
     """
-    known = [(each.right, each.perplexity) for each in measured if each.perplexity is not None]
-    if not known:
+    from scipy.stats import ks_2samp, mannwhitneyu
+
+    if not (right and wrong):
         raise UsageError(
-            "No answer has a perplexity: nothing was found for the questions, or the model server gives no "
-            "log-probabilities (check with `sleuth doctor`)."
+            f"{len(right)} right and {len(wrong)} wrong answers have a perplexity: a threshold is fitted on both. Take "
+            "more questions, some that the documents answer and some that they do not. If no answer has a perplexity, "
+            "check with `sleuth doctor` that the model server gives log-probabilities."
         )
-    right, wrong = (
-        np.array([perplexity for is_right, perplexity in known if is_right is side]) for side in (True, False)
-    )
-    if not (len(right) and len(wrong)):
-        raise UsageError(
-            f"All {len(known)} answers are {'right' if len(right) else 'wrong'}: a threshold is fitted on both. "
-            "Take more questions, some that the documents answer and some that they do not."
-        )
-    values = np.unique([*right, *wrong])
-    kept = {float(at): ((right < at).mean(), (wrong < at).mean()) for at in (values[:-1] + values[1:]) / 2}
-    kept[2 * float(values[-1])] = (np.float64(1), np.float64(1))
-    threshold = max(kept, key=lambda at: kept[at][0] - kept[at][1])
-    area = float((np.sign(wrong[None] - right[:, None]) / 2 + 0.5).mean())
-    of_right, of_wrong = area / (2 - area) - area**2, 2 * area**2 / (1 + area) - area**2
-    parts = area * (1 - area) + (len(right) - 1) * of_right + (len(wrong) - 1) * of_wrong
-    spread = 1.96 * sqrt(max(parts, 0.0) / (len(right) * len(wrong)))
+    test = mannwhitneyu(wrong, right)
+    best = float(ks_2samp(right, wrong, alternative="greater", method="asymp").statistic_location)
     return Fit(
-        threshold=threshold,
-        right_kept=float(kept[threshold][0]),
-        wrong_kept=float(kept[threshold][1]),
-        auroc=area,
-        interval=(max(area - spread, 0.0), min(area + spread, 1.0)),
+        threshold=(best + min((each for each in (*right, *wrong) if each > best), default=3 * best)) / 2,
+        auroc=float(test.statistic) / (len(right) * len(wrong)),
+        p=float(test.pvalue),
         right=len(right),
         wrong=len(wrong),
     )
@@ -134,7 +99,7 @@ async def calibrate(
     paths: Sequence[Path],
     *,
     out: Path,
-    on_progress: OnProgress,
+    on_progress: Callable[[int, int], None],
     limit: int | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
@@ -144,7 +109,7 @@ async def calibrate(
 
     Raises:
         UsageError: the questions cannot be read, or their answers are all right or all wrong.
-        ModelError: no model server answers, or it gives no log-probabilities.
+        ModelError: no model server answers.
     """
     files = read_questions(paths)
     asked = probes(sample([each for file in files for each in file.questions], limit, seed=seed))
@@ -157,36 +122,38 @@ async def calibrate(
             version = (await prompts.versions())[VERIFY.prompt]
             plan = {"probes": probed, **server, "prompt": version}
             await asyncio.to_thread(settle_plan, out, plan)
-            answers: dict[str, MeasuredAnswer] = {}
+            answers: dict[str, tuple[str, float, bool] | None] = {}
 
             async def work(question: str) -> None:
                 answers[question] = await _ask(sleuth, question, asked[question])
                 on_progress(len(answers), len(asked))
 
             await process(asked, work, settings.concurrency)
-        measured = [answers[question] for question in asked]
-        found = await asyncio.to_thread(fit, measured)
-        model = next(each.model for each in measured if each.perplexity is not None)
-        day = datetime.now(UTC).date().isoformat()
-        by = f"fitted for {model} on {found.right + found.wrong} answers, {found.right} of them right ({day})"
-        threshold = Threshold(value=round(found.threshold, 4), by=by)
-        if found.is_predictive:
+        verified = [answer for answer in answers.values() if answer]
+        right, wrong = ([value for _, value, is_right in verified if is_right is side] for side in (True, False))
+        fitted = await asyncio.to_thread(fit, right, wrong)
+        model, day = verified[0][0], datetime.now(UTC).date().isoformat()
+        by = f"fitted for {model} on {len(verified)} answers, {len(right)} of them right ({day})"
+        threshold = Threshold(value=round(fitted.threshold, 4), by=by) if fitted.is_predictive else None
+        if threshold:
             await asyncio.to_thread(store_threshold, settings.home, model, VERIFY.prompt, threshold)
         report = {
             "model": model,
             "prompt": {VERIFY.prompt: version},
-            **asdict(found),
-            "threshold": threshold if found.is_predictive else None,
-            "unmeasured": sum(each.perplexity is None for each in measured),
+            **asdict(fitted),
+            "threshold": threshold,
+            "unmeasured": len(asked) - len(verified),
             "questions": [{"path": file.path, "sha256": file.sha256} for file in files],
         }
-        await asyncio.to_thread(write_lines, out / "probes.jsonl", map(asdict, measured))
         await asyncio.to_thread(write, out / REPORT, to_json(report, indent=2).decode() + "\n")
         return report
 
 
-async def _ask(sleuth: Sleuth, question: str, accepted: tuple[str, ...]) -> MeasuredAnswer:
-    """Ask a question in a run of its own, whose id is derived from its text."""
+async def _ask(sleuth: Sleuth, question: str, accepted: tuple[str, ...]) -> tuple[str, float, bool] | None:
+    """Return the model's name, the perplexity of its answer, and whether that is right; None without a perplexity.
+
+    The run's id is derived from the question, so that a rerun resumes it.
+    """
     runs, id = sleuth.runs, f"probe-{sha256(question.encode()).hexdigest()[:16]}"
     if not await runs.store.threads.exists(id):
         await runs.start(RunRequest(question=question, method=METHOD, values=ALONE, thread=id))
@@ -194,11 +161,8 @@ async def _ask(sleuth: Sleuth, question: str, accepted: tuple[str, ...]) -> Meas
     thread = await runs.store.threads.get(id)
     state = (await runs.graph(thread).aget_state(runs.config(thread))).values
     verified = state["verified"].get(SOURCE)
-    answer, perplexity = (verified["answer"], verified["perplexity"]) if verified else ("", None)
-    return MeasuredAnswer(
-        question=question,
-        answer=answer,
-        perplexity=perplexity,
-        right=bool(answer and accepted and contained(answer, accepted)),
-        model=next((call["model"] for call in state["calls"].values() if call["role"] == VERIFY.name), ""),
-    )
+    if not verified or verified["perplexity"] is None:
+        return None
+    model = next(call["model"] for call in state["calls"].values() if call["role"] == VERIFY.name)
+    answer = verified["answer"]
+    return model, verified["perplexity"], bool(answer and accepted and contained(answer, accepted))

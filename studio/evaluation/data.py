@@ -1,22 +1,19 @@
 """Questions with known answers, in JSON Lines, and the systems to compare on them: methods with settings."""
 
-import bz2
-import gzip
-import json
 import random
-import zlib
 from ast import literal_eval
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
 from sleuth.graphs.registry import configure, method
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UnknownName, UsageError
+from sleuth.tools.json_lines import read_lines_as
 from sleuth.tools.settings import Profile
 from sleuth.tools.sources.web_pages.page import Page
 
@@ -25,8 +22,6 @@ FALSE_PREMISE = "false_premise"
 
 INVALID = "invalid question"
 """An accepted answer of the benchmark to a question with a false premise; there it is no refusal."""
-
-_PACKED = {".gz": gzip.decompress, ".bz2": bz2.decompress}
 
 
 class Hop(BaseModel):
@@ -45,12 +40,12 @@ def _either(*names: str, **more: Any) -> Any:  # noqa: ANN401 - any field
 
 
 class _Line(BaseModel):
-    """A line of a questions file, or of the CRAG benchmark's; other fields are ignored."""
+    """A line of a questions file, or of the CRAG benchmark's; other fields are only in its row."""
 
-    model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
+    model_config = ConfigDict(extra="allow", coerce_numbers_to_str=True)
 
     id: str | None = _either("id", "interaction_id", default=None)
-    question: str = _either("question", "query")
+    question: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)] = _either("question", "query")
     answer: str | None = None
     answer_aliases: list[str] = _either("answer_aliases", "alternative_answers", default=[])
     gold_ids: list[str] = []
@@ -170,51 +165,33 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 
 def _read(path: Path, name: str) -> QuestionFile:
-    try:
-        data = path.read_bytes()
-        text = _PACKED.get(path.suffix, bytes)(data)
-    except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise UsageError(f"The questions in {path} cannot be read: {error}.") from None
-    questions: list[GoldQuestion] = []
-    places: dict[str, int] = {}
-    for number, raw in enumerate(text.splitlines(), start=1):
-        if raw.strip():
-            question = _question(raw, name, number, f"{path}, line {number}")
-            if question.id in places:
-                used = f"the id {question.id!r} is already used on line {places[question.id]}"
-                raise UsageError(f"{path}, line {number}: {used}.")
-            places[question.id] = number
-            questions.append(question)
+    questions: dict[str, tuple[int, GoldQuestion]] = {}
+    for number, line in read_lines_as(_Line, path, form="Each line is one JSON object."):
+        question = _question(line, name, number)
+        if question.id in questions:
+            before = questions[question.id][0]
+            raise UsageError(f"{path}, line {number}: the id {question.id!r} is already used on line {before}.")
+        questions[question.id] = number, question
     if not questions:
         raise UsageError(f'{path} holds no question. Each line must be {{"question": "…", "answer": "…", …}}.')
-    return QuestionFile(set=name, path=str(path), sha256=sha256(data).hexdigest(), questions=tuple(questions))
+    hash = sha256(path.read_bytes()).hexdigest()
+    return QuestionFile(set=name, path=str(path), sha256=hash, questions=tuple(own for _, own in questions.values()))
 
 
-def _question(raw: bytes, set: str, number: int, place: str) -> GoldQuestion:
-    try:
-        row: Any = json.loads(raw.decode("utf-8-sig"))
-        line = _Line.model_validate(row)
-    except (ValidationError, ValueError) as error:
-        faults = error.errors() if isinstance(error, ValidationError) else []
-        reason = "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'line'}: {fault['msg'].lower()}" for fault in faults)
-        raise UsageError(f"{place}: {reason or f'no JSON ({error})'}. Each line is one JSON object.") from None
-    if not line.question.strip():
-        raise UsageError(f"{place}: its question is empty.")
-    row.pop("search_results", None)
+def _question(line: _Line, set: str, number: int) -> GoldQuestion:
     id = line.id or str(number)
-    row |= {"id": id, "question": line.question, "answer_aliases": line.answer_aliases, "type": line.type}
     answers = [line.answer, *line.answer_aliases, *([INVALID] if line.type == FALSE_PREMISE else [])]
     return GoldQuestion(
         set=set,
         id=id,
-        question=line.question.strip(),
+        question=line.question,
         answers=tuple(dict.fromkeys(answer for answer in answers if answer is not None)),
         gold=tuple(dict.fromkeys(line.gold_ids)),
         type=line.type or "",
         decomposition=tuple(line.decomposition),
         asked_at=line.asked_at,
         pages=tuple(line.search_results),
-        row=row,
+        row=line.model_dump(exclude={"search_results"}) | {"id": id},
     )
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from sleuth.studio.evaluation.retrieval import measure_search
 from sleuth.studio.evaluation.run_folder import settle_plan
 from sleuth.studio.evaluation.runs import Job, judge_all, make_jobs, open_runner, process
 from sleuth.tools.collection import Collection
-from sleuth.tools.errors import UsageError
 from sleuth.tools.optional_imports import DISTRIBUTION
 from sleuth.tools.search import Mode
 from sleuth.tools.settings import Settings
@@ -32,7 +30,7 @@ from sleuth.tools.storage.locks import hold
 
 PACKAGES = (
     *(DISTRIBUTION, "langgraph", "langgraph-checkpoint-sqlite", "langchain-core", "httpx2", "chromadb"),
-    *("tantivy", "sentence-transformers", "torch", "numpy", "scipy", "rouge-score"),
+    *("tantivy", "sentence-transformers", "torch", "numpy", "scipy"),
 )
 """Packages that have a part in the numbers."""
 
@@ -67,7 +65,7 @@ class Evaluation:
 
 
 async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnProgress) -> dict[str, Any]:
-    """Evaluate, write report.json, report.md and report.html to the folder, and return the content of the first.
+    """Evaluate, write report.json and report.html to the folder, and return the content of the first.
 
     Raises:
         UsageError: the questions cannot be read or do not belong to the collection, or the folder holds another
@@ -75,8 +73,6 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
         StoreBusy: another process writes to the folder, or documents are being ingested.
         ModelError: no model server answers; finished runs are kept, and the same command resumes.
     """
-    if wanted.systems:
-        _require_packages()
     files = read_questions(wanted.paths)
     questions = sample([each for file in files for each in file.questions], wanted.limit, seed=wanted.seed)
     async with (
@@ -112,13 +108,6 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
             result["warnings"] += _shortfalls(methods)
         await asyncio.to_thread(write_report, wanted.out, result)
         return result
-
-
-def _require_packages() -> None:
-    """Raise UsageError if a package is not installed."""
-    missing = [name for name in ("rouge_score", "scipy") if find_spec(name) is None]
-    if missing:
-        raise UsageError(f"Evaluating methods needs {', '.join(missing)}: pip install '{DISTRIBUTION}[eval]'.")
 
 
 async def _data_record(collection: Collection, settings: Settings, files: Sequence[QuestionFile]) -> dict[str, Any]:
@@ -183,6 +172,6 @@ def _shortfalls(result: dict[str, Any]) -> list[str]:
     if result["failed"]:
         lines.append(
             f"{result['failed']:,} runs ended with an error and count as wrong; the same command tries them again. "
-            f"One of them: {next((each['problem'] for each in result['failures'] if each['problem']), '–')}"
+            f"One of them: {next((each['problem'] for each in result['answers'] if each['problem']), '–')}"
         )
     return lines

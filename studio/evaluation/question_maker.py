@@ -11,8 +11,8 @@ without an answer not by the passages that search finds for it.
 import asyncio
 import random
 import re
-from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha1
 from pathlib import Path
@@ -81,39 +81,6 @@ class Candidate:
         return "+".join([self.kind, *(passage.id for passage in self.passages)])
 
 
-class WrittenQuestions:
-    """The questions made so far: a rerun continues there. `dropped` counts the reasons of candidates without one."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.shortfalls: dict[Kind, str] = {}
-        """Why there are fewer questions of a kind than wanted."""
-        self.dropped = Counter[str]()
-        try:
-            rows = read_lines(path)
-        except (OSError, ValueError) as error:
-            raise UsageError(f"{path} cannot be read: {error}. Choose another file with --out.") from None
-        is_ours = all(isinstance(row, dict) and "made_from" in row for row in rows)
-        if not is_ours or (not rows and path.exists() and path.stat().st_size):
-            raise UsageError(f"{path} was not made by this command. Choose another file with --out.")
-        self.rows: list[Row] = read_lines(path, repair=True)  # without a last line that a kill has cut off
-
-    def count(self, kind: Kind) -> int:
-        """Return the number of questions of a kind."""
-        return sum(row.get("type") == kind for row in self.rows)
-
-    def add(self, row: Row) -> Row:
-        """Append a question, or count a dropped candidate; a question that is there already is dropped."""
-        if any(normalise(row.get("question", "")) == normalise(known["question"]) for known in self.rows):
-            row = {"candidate": row["made_from"], "reason": "the question was written before"}
-        if "reason" in row:
-            self.dropped[row["reason"]] += 1
-        else:
-            append_line(self.path, row)
-            self.rows.append(row)
-        return row
-
-
 def plan_questions(number: int, *, multi: float, unanswerable: float) -> dict[Kind, int]:
     """Return the number of questions of each kind.
 
@@ -126,34 +93,54 @@ def plan_questions(number: int, *, multi: float, unanswerable: float) -> dict[Ki
     return {"single": number - sum(counts.values()), **counts}
 
 
+def read_made(path: Path) -> list[Row]:
+    """Return the questions that a file has from an earlier run; a last line that a kill has cut off is removed.
+
+    Raises:
+        UsageError: the file cannot be read, or contains something else; then it is unchanged.
+    """
+    try:
+        rows = read_lines(path)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read: {error}. Choose another file with --out.") from None
+    is_ours = all(isinstance(row, dict) and "made_from" in row for row in rows)
+    if not is_ours or (not rows and path.exists() and path.stat().st_size):
+        raise UsageError(f"{path} was not made by this command. Choose another file with --out.")
+    return read_lines(path, repair=True)
+
+
+def count_kind(rows: Iterable[Row], kind: Kind) -> int:
+    """Return the number of questions of a kind."""
+    return sum(row["type"] == kind for row in rows)
+
+
 async def make_questions(
     collection: Collection,
     model: Model,
-    file: WrittenQuestions,
+    path: Path,
     counts: Mapping[Kind, int],
     *,
     seed: int = 0,
     budget: Budget | None = None,
     concurrency: int = 4,
 ) -> AsyncIterator[Row]:
-    """Write questions until there are enough, no passage is left, or the budget is used up.
-
-    Where there are fewer questions than wanted, `file.shortfalls` has the reason.
+    """Yield questions, and candidates that gave none, until there are enough or the passages or the budget run out.
 
     Args:
         collection: its passages become questions.
         model: writes and checks.
-        file: receives each question before it is yielded.
+        path: receives each question before it is yielded; a rerun continues there.
         counts: the wanted numbers, including those in the file.
         seed: of the order of the passages.
         budget: limits of all model calls together.
         concurrency: candidates at a time.
 
     Raises:
-        UsageError: the collection is empty.
+        UsageError: the collection is empty, or the file contains something else.
         StoreError: the file cannot be written.
         ModelError: the model server cannot be used; what was made so far is kept.
     """
+    made = await asyncio.to_thread(read_made, path)
     await collection.require_documents()
     limited = EvaluationModel(model=model, allowance=EvaluationBudget(limits=budget or Budget()))
 
@@ -161,34 +148,44 @@ async def make_questions(
     async def write(candidate: Candidate) -> Row:
         return await _write(candidate, limited, collection)
 
-    file.shortfalls = {}
-    for at, (kind, wanted) in enumerate(counts.items()):
-        candidates, tried = _candidates(collection, kind, seed + at, file), 0
-        while kind not in file.shortfalls and (missing := wanted - file.count(kind)) > 0:
-            batch = [each for _ in range(min(concurrency, missing)) if (each := await anext(candidates, None))]
-            rows = (write.ainvoke(each, traced(None, "off")) for each in batch)
-            for row in await asyncio.gather(*rows, return_exceptions=True):
-                if isinstance(row, BudgetSpent):
-                    file.shortfalls[kind] = "the budget is used up"
-                elif isinstance(row, BaseException):
-                    raise row
-                else:
-                    yield file.add(row)
-            tried += len(batch)
-            if not batch or tried >= ATTEMPTS * (file.count(kind) + 1):
-                failed = f"of {tried} candidates too few passed the check"
-                none_left = f"no more passages of at least {LEAST_CHARACTERS} characters fit"
-                file.shortfalls.setdefault(kind, failed if batch else none_left)
-        file.shortfalls = {name: why for name, why in file.shortfalls.items() if file.count(name) < counts[name]}
+    with suppress(BudgetSpent):
+        for at, (kind, wanted) in enumerate(counts.items()):
+            candidates = _candidates(collection, kind, seed + at, made)
+            count, tried = count_kind(made, kind), 0
+            while count < wanted and tried < ATTEMPTS * (count + 1):
+                if not (batch := await _take(candidates, min(concurrency, wanted - count))):
+                    break
+                tried += len(batch)
+                calls = (write.ainvoke(each, traced(None, "off")) for each in batch)
+                ended = await asyncio.gather(*calls, return_exceptions=True)
+                for row in ended:
+                    if not isinstance(row, BaseException):
+                        yield _add(row, made, path)
+                if error := next((each for each in ended if isinstance(each, BaseException)), None):
+                    raise error
+                count = count_kind(made, kind)
 
 
-async def _candidates(
-    collection: Collection, kind: Kind, seed: int, file: WrittenQuestions
-) -> AsyncIterator[Candidate]:
+async def _take(candidates: AsyncIterator[Candidate], number: int) -> list[Candidate]:
+    return [each for _ in range(number) if (each := await anext(candidates, None))]
+
+
+def _add(row: Row, made: list[Row], path: Path) -> Row:
+    """Append a question to the file; one that is there already is a dropped candidate."""
+    if "reason" in row:
+        return row
+    if any(normalise(row["question"]) == normalise(known["question"]) for known in made):
+        return {"candidate": row["made_from"], "reason": "the question was written before"}
+    append_line(path, row)
+    made.append(row)
+    return row
+
+
+async def _candidates(collection: Collection, kind: Kind, seed: int, made: Sequence[Row]) -> AsyncIterator[Candidate]:
     """Yield the candidates of a kind that gave no question yet, from passages in random order."""
+    tried = {row["made_from"] for row in made}
     ids = sorted(await collection.passage_ids())
     random.Random(seed).shuffle(ids)  # noqa: S311 - a repeatable sample
-    tried = {row["made_from"] for row in file.rows}
     for id_ in ids:
         for passage in await collection.passages([id_]):
             if len(passage.text) < LEAST_CHARACTERS:
@@ -306,10 +303,9 @@ def _check_form(question: str) -> None:
 
 def _row(candidate: Candidate, question: str, answer: str) -> Row:
     mark = sha1(question.encode(), usedforsecurity=False).hexdigest()[:8]
-    gold = candidate.passages if answer else ()
-    ids = {"gold_ids": [each.id for each in gold], "gold_documents": [each.document_id for each in gold]}
+    gold = [passage.id for passage in candidate.passages] if answer else []
     about = {"id": f"{candidate.kind}-{mark}", "question": question.strip(), "answer": answer.strip()}
-    return {**about, **ids, "type": candidate.kind, "made_from": candidate.key}
+    return {**about, "gold_ids": gold, "type": candidate.kind, "made_from": candidate.key}
 
 
 def _sources(passages: Iterable[Passage]) -> tuple[Source, ...]:

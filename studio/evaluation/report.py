@@ -1,4 +1,4 @@
-"""The report: what was evaluated, the tables, what to read, and how to repeat it, in Markdown and HTML."""
+"""The report: what was evaluated, the tables, how to repeat it, and all answers."""
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -72,21 +72,11 @@ def methods_table(result: Mapping[str, Any], metrics: Iterable[str]) -> Rows:
     return rows + [[system, *(cell(metric, line[metric]) for metric in shown)] for system, line in lines.items()]
 
 
-def node_table(nodes: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Rows:
-    """Return cost per question of each node."""
-    rows = [["system", "node", "calls", "prompt tokens", "completion tokens", "model seconds"]]
-    for system, own in nodes.items():
-        for node, means in own.items():
-            tokens = (f"{means['prompt_tokens']:,.0f}", f"{means['completion_tokens']:,.0f}")
-            rows.append([system, node, f"{means['calls']:.2f}", *tokens, f"{means['model_seconds']:.2f}"])
-    return rows
-
-
 def difference_table(differences: Iterable[Difference]) -> Rows:
     """Return paired differences (shares in points), with the smallest difference that the questions can detect."""
     rows = [["comparison", "metric", "difference", "p", "questions", "detectable", "questions needed"]]
     for each in differences:
-        shown = cell(each["metric"], Interval(mean=each["mean"], low=each["low"], high=each["high"], n=each["n"]))
+        shown = cell(each["metric"], each)
         p = "–" if each["p"] is None else f"{each['p']:.4f}"
         unit = 1 if each["metric"] in COST else 100
         detectable = "–" if each["detectable"] is None else f"{unit * each['detectable']:,.1f}"
@@ -104,28 +94,21 @@ DIFFERENCES = (
 
 
 def write_report(folder: Path, report: Mapping[str, Any]) -> None:
-    """Write the report as JSON, Markdown and HTML; the page loads nothing from elsewhere. Blocks.
-
-    The table of all answers is in the HTML page only.
-    """
+    """Write the report as JSON, and as a page that loads nothing from elsewhere. Blocks."""
     title = f"Evaluation ({report['title']})" if report["title"] else "Evaluation"
     notes = [report["notice"]] if report["notice"] else []
     blocks = [f"# {title}", *(f"> {note}" for note in notes), _about(report)]
     blocks += [f"> Note: {line}" for line in report["warnings"]]
-    answers = ""
-    if methods := report.get("methods"):
-        blocks += _methods_sections(report["models"], methods, folder)
-        table = markdown_table(_answer_table(methods["answers"]))
-        answers = f"## All {len(methods['answers']):,} answers with the gold answers\n\n{table}"
-    if retrieval := report.get("retrieval"):
-        blocks += _search_sections(retrieval)
-    text = "\n\n".join([*blocks, *_origin(report)]) + "\n"
+    methods, retrieval = report.get("methods"), report.get("retrieval")
+    blocks += _methods_sections(report["models"], methods) if methods else []
+    blocks += _search_sections(retrieval) if retrieval else []
+    blocks += _origin(report)
+    blocks += _answers(methods["answers"], folder) if methods else []
     head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
-    page = (
-        f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{_html(text)}{_html(answers)}\n</body></html>\n'
+    body = _html("\n\n".join(blocks))
+    write(
+        folder / "report.html", f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
     )
-    write(folder / "report.md", text)
-    write(folder / "report.html", page)
     write(folder / REPORT, to_json(report, indent=2).decode() + "\n")
 
 
@@ -145,7 +128,7 @@ def _about(report: Mapping[str, Any]) -> str:
     )
 
 
-def _methods_sections(models: Mapping[str, str], result: Mapping[str, Any], out: Path) -> list[str]:
+def _methods_sections(models: Mapping[str, str], result: Mapping[str, Any]) -> list[str]:
     counted = result["summary"]["all"]["questions"]
     played = ", ".join(f"{role}: {name}" for role, name in models.items())
     runs = f"{result['runs']:,} runs, {counted} questions with a run of every system. Models: {played}."
@@ -154,29 +137,19 @@ def _methods_sections(models: Mapping[str, str], result: Mapping[str, Any], out:
         meanings = " ".join(f"{heading}: {meaning}" for heading, meaning in metrics.values())
         blocks += [f"### {title}", markdown_table(methods_table(result, metrics)), meanings]
     blocks += _groups(result["summary"], "By", ("f1", "em", "refused", "all_shown", "calls"))
-    blocks += _differences(result["summary"], "Differences")
-    blocks += ["### Cost per question by node", markdown_table(node_table(result["nodes"]))]
-    if result["failures"]:
-        store = f"SLEUTH_RUNS={shlex.quote(str(out))}"
-        commands = "\n".join(f"{store} sleuth runs {command} THREAD" for command in ("show", "history", "export"))
-        blocks += [
-            "### Failures to read",
-            "Each run can be opened by its thread; the question's id is in report.json.",
-            f"```sh\n{commands}\n```",
-            markdown_table(_answer_table(result["failures"])),
-        ]
-    return blocks
+    return blocks + _differences(result["summary"], "Differences")
 
 
-def _answer_table(answers: Iterable[Mapping[str, Any]]) -> Rows:
-    """Return answers next to the gold ones."""
+def _answers(answers: Iterable[Mapping[str, Any]], folder: Path) -> list[str]:
+    """Return all answers next to the gold ones, the worst first, and how to open their runs."""
     rows = [["system", "question", "gold answer", "answer", "status", "F1", "gold shown", "thread"]]
-    for each in answers:
+    for each in sorted(answers, key=lambda each: each["f1"] or 0.0):
         gold = " / ".join(each["expected"][:3]) or "(no answer)"
         f1 = "–" if each["f1"] is None else f"{100 * each['f1']:.0f}"
         said = (each["problem"] or each["said"]).strip()
         rows.append([each["system"], each["asked"], gold, said, each["status"], f1, each["gold_shown"], each["thread"]])
-    return rows
+    command = f"SLEUTH_RUNS={shlex.quote(str(folder))} sleuth runs show THREAD"
+    return ["## Answers, the worst first", f"```sh\n{command}\n```", markdown_table(rows)]
 
 
 def _search_sections(result: Mapping[str, Any]) -> list[str]:

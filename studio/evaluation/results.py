@@ -25,7 +25,6 @@ QUALITY = {
     "f1": ("F1", "Words that the answer shares with the right one, as in SQuAD 2.0; 0 for a wrong refusal."),
     "em": ("EM", "Answers that equal a right one, apart from case, articles and punctuation."),
     "contained": ("contained", "Answers that contain a right one."),
-    "rouge_l": ("ROUGE-L", "Longest common subsequence of words with the right answer."),
     "acc_lm": ("Acc-LM", "Answers that the judge model accepts."),
     "crag": ("CRAG score", "+1 for a right answer, 0 for a refusal, −1 for a wrong answer, as percent."),
     "refused": ("refused", "Runs that ended without an answer."),
@@ -60,9 +59,6 @@ COST = {
 METRICS = {**QUALITY, **EVIDENCE, **COST}
 """Heading and meaning of each metric."""
 COMPARED = ("f1", "em", "tokens")
-
-FAILURES = 5
-"""Of each system, to read."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,7 +128,7 @@ def methods_result(
 ) -> dict[str, Any]:
     """Score the results; where runs are missing, only questions that every system has ended count.
 
-    `ended` is the reason for an early end, `failures` are a few wrong answers of each system, `answers` all answers.
+    `ended` is the reason for an early end.
     """
     by_place = {(result.system, result.question): result for result in results}
     whole = [each for each in questions if all((system.name, each.key) in by_place for system in systems)]
@@ -147,33 +143,8 @@ def methods_result(
         "unfinished": len(systems) * len(questions) - len(by_place),
         "ended": ended,
         "summary": summarise(table, whole, list(METRICS), compared=COMPARED, seed=seed),
-        "nodes": {name: node_means(own.values()) for name, own in kept.items()},
-        "failures": [failure for own in kept.values() for failure in _failures(own, whole)],
         "answers": [_answer(question, own[question.key]) for question in whole for own in kept.values()],
     }
-
-
-def node_means(results: Iterable[Result]) -> dict[str, dict[str, float]]:
-    """Return cost by node, in the mean over the runs that have ended well."""
-    ended: list[dict[str, Any]] = [{**result.cost["nodes"]} for result in results if result.status != "failed"]
-    means: dict[str, dict[str, float]] = {}
-    for nodes in ended:
-        for name, cost in nodes.items():
-            own = means.setdefault(name, {})
-            for part, amount in cost.items():
-                own[part] = own.get(part, 0.0) + float(amount) / len(ended)
-    return means
-
-
-def _failures(own: Mapping[str, Result], questions: Sequence[GoldQuestion]) -> list[dict[str, Any]]:
-    """Return the worst first: failed runs, then wrong answers although all gold was shown, then the others."""
-
-    def badness(question: GoldQuestion) -> tuple[bool, float, float]:
-        line = own[question.key].scores
-        return (own[question.key].status != "failed", -(line.get("shown") or 0), line.get("f1") or 0)
-
-    wrong = [each for each in questions if each.answers and not own[each.key].scores.get("em")]
-    return [_answer(question, own[question.key]) for question in sorted(wrong, key=badness)[:FAILURES]]
 
 
 def _answer(question: GoldQuestion, result: Result) -> dict[str, Any]:

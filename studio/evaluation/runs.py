@@ -47,8 +47,8 @@ class Job:
     def thread(self) -> str:
         """Always the same within an evaluation."""
         name = f"{self.system.name}/{self.question.key}"
-        plain = re.sub(r"[^\w.-]+", "-", name)
-        if plain.count("-") == name.count("-") + name.count("/") + name.count(" ") and len(plain) <= LONGEST_NAME:
+        plain = re.sub(r"[^\w.-]", "-", name)
+        if plain == re.sub(r"[/ ]", "-", name) and len(plain) <= LONGEST_NAME:
             return plain
         return f"{plain[:80]}-{sha256(name.encode()).hexdigest()[:12]}"
 

@@ -9,7 +9,7 @@ import re
 import string
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,7 +20,6 @@ from sleuth.studio.evaluation.data import INVALID, GoldQuestion
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from rouge_score.rouge_scorer import RougeScorer
 
 REFUSALS = ("refused", "unknown", "invalid_question")
 
@@ -70,20 +69,6 @@ def _within(answer: str, spoken: str) -> bool:
     return f" {answer} " in spoken if answer else not spoken.strip()
 
 
-def rouge_l(reply: str, answers: Sequence[str]) -> float:
-    """Return ROUGE-L's F-measure by the rouge-score package, which considers Latin letters and digits only."""
-    if not reply.strip():
-        return float(any(not answer.strip() for answer in answers))
-    return max(float(_scorer().score(answer, reply)["rougeL"].fmeasure) for answer in answers)
-
-
-@cache
-def _scorer() -> "RougeScorer":
-    from rouge_score.rouge_scorer import RougeScorer
-
-    return RougeScorer(["rougeL"])
-
-
 def first_words(text: str) -> str:
     """Return the part of an answer that CRAG's score considers."""
     return " ".join(text.split()[:CRAG_WORDS])
@@ -110,7 +95,7 @@ def answer_scores(
     reply = INVALID if status == "invalid_question" and INVALID in answers else "" if refused else text
     em, overlap = exact_match(reply, answers), f1(reply, answers)
     right = bool(exact_match(first_words(reply), answers)) or bool(judged)
-    scores |= {"em": em, "f1": overlap, "contained": contained(reply, answers), "rouge_l": rouge_l(reply, answers)}
+    scores |= {"em": em, "f1": overlap, "contained": contained(reply, answers)}
     scores |= {"answered_em": None if refused else em, "answered_f1": None if refused else overlap}
     scores["crag"] = 1.0 if right else 0.0 if refused else -1.0
     if judged is not None:
@@ -171,8 +156,8 @@ class Interval(TypedDict):
     n: int
 
 
-class Difference(TypedDict):
-    """Paired difference: mean of a minus b on the same `n` questions, its interval, and a permutation test's p-value.
+class Difference(Interval):
+    """Paired difference: mean of a minus b on the same `n` questions, and a permutation test's p-value.
 
     `detectable` is the smallest true difference that `n` questions detect with 80 % power; `needed` is the number of
     questions that the observed difference would require.
@@ -181,11 +166,7 @@ class Difference(TypedDict):
     a: str
     b: str
     metric: str
-    mean: float | None
-    low: float | None
-    high: float | None
     p: float | None
-    n: int
     detectable: float | None
     needed: int | None
 
@@ -256,23 +237,16 @@ def difference(a: str, b: str, metric: str, pairs: Sequence[tuple[float, float]]
     """Compare two named systems on the same questions."""
     from scipy.stats import permutation_test
 
-    deltas = np.asarray([first - second for first, second in pairs], dtype=np.float64)
-    n = len(deltas)
-    found = Difference(
-        a=a, b=b, metric=metric, mean=None, low=None, high=None, p=None, n=n, detectable=None, needed=None
-    )
-    if n == 0:
-        return found
-    mean, spread = float(deltas.mean()), float(deltas.std(ddof=1)) if n > 1 else 0.0
-    found["mean"], (found["low"], found["high"]) = mean, _bounds(deltas, seed)
-    found["p"] = 1.0
+    deltas = [first - second for first, second in pairs]
+    n, found = len(deltas), interval(deltas, seed=seed)
+    p = 1.0 if n else None
     if n > 1:
         options = {"permutation_type": "samples", "n_resamples": SWAPS, "vectorized": True, "rng": seed}
-        found["p"] = float(permutation_test((deltas,), np.mean, **options).pvalue)
-    if spread:
-        found["detectable"] = _POWER * spread / math.sqrt(n)
-        found["needed"] = math.ceil((_POWER * spread / mean) ** 2) if mean else None
-    return found
+        p = float(permutation_test((np.asarray(deltas),), np.mean, **options).pvalue)
+    needs = _POWER * float(np.std(deltas, ddof=1)) if n > 1 else 0.0
+    needed = math.ceil((needs / found["mean"]) ** 2) if needs and found["mean"] else None
+    detectable = needs / math.sqrt(n) if needs else None
+    return Difference(a=a, b=b, metric=metric, **found, p=p, detectable=detectable, needed=needed)
 
 
 def _bounds(values: "NDArray[np.float64]", seed: int) -> tuple[float, float]:

@@ -2,8 +2,8 @@ from pathlib import Path
 
 from json_lines import write_rows
 
-from training.pools import pools
 from training.questions import read
+from training.ranker import pools
 
 FERRY = {"title": "Ferry", "text": "The ferry was built for Oda Brask.", "is_supporting": True}
 BRASK = {"title": "Oda Brask", "text": "She was born in Kestrow.", "is_supporting": True}

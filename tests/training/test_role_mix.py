@@ -63,7 +63,7 @@ def test_files_are_mixed_into_one(tmp_path: Path) -> None:
     main(files, out=tmp_path / "mixed.jsonl", tokens=1e6)
     assert sorted(int(each.messages[0]["content"]) for each in lines(tmp_path / "mixed.jsonl", Example)) == [0, 1, 2, 3]
     files[0].write_text('{"question": 1}\n')
-    for named, message in ((files, r"a\.jsonl, line 1 cannot be used"), ([tmp_path / "none.jsonl"], "cannot be read")):
+    for named, message in ((files, r"a\.jsonl, line 1: "), ([tmp_path / "none.jsonl"], "cannot be read")):
         with pytest.raises(UsageError, match=message):
             main(named, out=tmp_path / "mixed.jsonl", tokens=1e6)
 

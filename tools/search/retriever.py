@@ -116,10 +116,8 @@ class FilteredRetriever:
 
 def find_mode(name: str) -> Mode:
     """Return the search mode with this name; raise UnknownName with the most similar one."""
-    modes: tuple[Mode, ...] = get_args(Mode)
-    for mode in modes:
-        if mode == name:
-            return mode
+    if found := next((mode for mode in MODES if mode == name), None):
+        return found
     raise UnknownName("search mode", name, list(MODES), f"There are: {', '.join(MODES)}.")
 
 

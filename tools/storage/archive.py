@@ -27,7 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import Engine
 
 from sleuth.tools.errors import UnknownName
-from sleuth.tools.storage.database import batches, in_thread
+from sleuth.tools.storage.database import batches, in_thread, make_tables
 from sleuth.tools.types import content_hash
 
 metadata = MetaData()
@@ -75,8 +75,7 @@ class SqlArchive:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        with engine.execution_options(sleuth_write=True).begin() as connection:
-            metadata.create_all(connection)
+        make_tables(engine, metadata)
 
     @in_thread
     def keep(self, new: Iterable[str]) -> list[str]:

@@ -1,15 +1,14 @@
 """Import of triples from JSON Lines: {"id" of a passage, or its "title" and "text", and "triples"}."""
 
-import gzip
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, StringConstraints, model_validator
 
 from sleuth.tools.errors import UsageError
+from sleuth.tools.json_lines import read_lines_as
 from sleuth.tools.storage.triples import Triple
 from sleuth.tools.types import content_hash
 
@@ -65,19 +64,5 @@ def read_triples(path: Path, fingerprints: Mapping[str, str]) -> Imported:
 
 def triple_lines(path: Path) -> Iterator[TripleLine]:
     """Yield the lines of a file, gzipped or not; raise UsageError with the number of an invalid line."""
-    number = 0
-    try:
-        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
-            for raw in file:
-                number += 1
-                if raw.strip():
-                    yield TripleLine.model_validate_json(raw)
-    except ValidationError as error:
-        fault = error.errors()[0]
-        place = ".".join(map(str, fault["loc"]))
-        raise UsageError(
-            f"{path}, line {number}: {place + ': ' if place else ''}{fault['msg']}. A line is "
-            '{"id": "PASSAGE", "triples": [["subject", "predicate", "object"], …]}; nothing is changed.'
-        ) from None
-    except (OSError, EOFError, zlib.error) as error:
-        raise UsageError(f"{path} cannot be read: {error}.") from None
+    form = 'A line is {"id": "PASSAGE", "triples": [["subject", "predicate", "object"], …]}; nothing is changed.'
+    return (line for _, line in read_lines_as(TripleLine, path, form=form))

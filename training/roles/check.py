@@ -29,7 +29,7 @@ from sleuth.graphs.core.answer import Threshold
 from sleuth.graphs.core.thresholds import store_threshold as keep_threshold
 from sleuth.graphs.evidence.text_spans import find_quote
 from sleuth.studio.cli.app import run_cli
-from sleuth.studio.evaluation.calibration import MeasuredAnswer, fit
+from sleuth.studio.evaluation.calibration import fit
 from sleuth.studio.evaluation.scoring import f1
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
@@ -145,25 +145,24 @@ def reliability(checked: Sequence[Checked]) -> dict[str, Any]:
 def thresholds(checked: Sequence[Checked]) -> dict[str, dict[str, Any]]:
     """Return, for each yes-or-no prompt, how well P(yes) predicts Yes, and the best threshold.
 
-    The area under the curve has its 95 % interval; 0.5 is chance. Prompts with only one kind of answer are omitted.
+    The area under the curve has the p-value of its difference from chance, 0.5. Prompts with only one kind of answer
+    are omitted.
     """
-    own: dict[str, list[MeasuredAnswer]] = defaultdict(list)
+    own: dict[str, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
     for row in checked:
         if row["p_yes"] is not None:
-            perplexity = 1 / max(row["p_yes"], _LEAST)  # of a reply of one token, the Yes
-            asked = MeasuredAnswer(question="", answer="Yes", perplexity=perplexity, right=row["yes"])
-            own[row["prompt"]].append(asked)
-    found: dict[str, dict[str, Any]] = {}
-    for prompt, measured in sorted(own.items()):
-        if 0 < sum(each.right for each in measured) < len(measured):
-            fitted = fit(measured)
-            found[prompt] = {
-                "examples": len(measured),
-                "auroc": round(fitted.auroc, 4),
-                "interval": (round(fitted.interval[0], 4), round(fitted.interval[1], 4)),
-                "threshold": round(1 / fitted.threshold, 4),
-            }
-    return found
+            own[row["prompt"]][not row["yes"]].append(1 / max(row["p_yes"], _LEAST))  # perplexity of the token Yes
+    fits = {prompt: fit(right, wrong) for prompt, (right, wrong) in sorted(own.items()) if right and wrong}
+    return {
+        prompt: {
+            "examples": each.right + each.wrong,
+            "auroc": round(each.auroc, 4),
+            "p": round(each.p, 4),
+            "is_predictive": each.is_predictive,
+            "threshold": round(1 / each.threshold, 4),
+        }
+        for prompt, each in fits.items()
+    }
 
 
 async def check(
@@ -193,7 +192,7 @@ async def check(
 def consistency(found: Mapping[str, Mapping[str, Any]], model: str) -> Threshold | None:
     """Return RetroRAG's threshold for a model; None if its P(yes) is not predictive."""
     own = found.get(judging.CONSISTENCY.prompt)
-    if own is None or own["interval"][0] <= 0.5:
+    if own is None or not own["is_predictive"]:
         return None
     by = f"fitted for {model} on {own['examples']} pairs of answers ({datetime.now(UTC).date().isoformat()})"
     return Threshold(value=own["threshold"], by=by)

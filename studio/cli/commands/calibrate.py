@@ -31,12 +31,10 @@ async def calibrate_command(
 
 
 def _in_words(report: dict[str, Any], out: Path) -> str:
-    low, high = report["interval"]
     measured = f"{report['right']} right and {report['wrong']} wrong answers of {report['model']}"
-    area = f"area under the ROC curve {report['auroc']:.3f} (95 % interval {low:.3f} to {high:.3f}; chance: 0.5)"
-    below = f"{report['right_kept']:.0%} of the right and {report['wrong_kept']:.0%} of the wrong answers"
+    area = f"area under the ROC curve {report['auroc']:.3f} (chance: 0.5, p = {report['p']:.4f})"
     if report["threshold"]:
-        outcome = f"Threshold {report['threshold']['value']:.3f} is stored for this model; {below} are below it."
+        outcome = f"Threshold {report['threshold']['value']:.3f} is stored for this model."
     else:
         outcome = (
             "Perplexity does not separate right from wrong answers of this model: the default threshold is unchanged."

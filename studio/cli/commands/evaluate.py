@@ -1,6 +1,7 @@
 """`sleuth eval` and `sleuth questions`."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,12 +18,12 @@ from sleuth.graphs.runs.service import RunService
 from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.client.sleuth import open_sleuth
-from sleuth.studio.console.output import JsonOption, Listing, counted, emit, progress_bars
+from sleuth.studio.console.output import JsonOption, Listing, activity, counted, emit, progress_bars
 from sleuth.studio.evaluation import Evaluation
 from sleuth.studio.evaluation.data import systems
 from sleuth.studio.evaluation.evaluate import evaluate
 from sleuth.studio.evaluation.feedback import WITH_GOLD, WITHOUT_GOLD, export_feedback
-from sleuth.studio.evaluation.question_maker import Kind, WrittenQuestions, make_questions, plan_questions
+from sleuth.studio.evaluation.question_maker import Kind, count_kind, make_questions, plan_questions, read_made
 from sleuth.studio.evaluation.report import Rows, compare, difference_table, methods_table, retrieval_table
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search import find_mode
@@ -59,18 +60,22 @@ async def make(
 ) -> None:
     """Write evaluation questions from the documents; a second pass checks each. Then run `sleuth eval` on the file."""
     settings, counts = options.settings_with(wait=wait), plan_questions(number, multi=multi, unanswerable=unanswerable)
-    file = await asyncio.to_thread(WrittenQuestions, out)
+    dropped: Counter[str] = Counter()
+    await asyncio.to_thread(read_made, out)  # before a model server is needed
     budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
     async with open_sleuth(settings, command="sleuth questions make") as sleuth:
         assert sleuth.runs.services
         model, limits = sleuth.runs.services.model, {"seed": seed, "concurrency": settings.concurrency}
-        with _progress() as show:
-            async for _ in make_questions(sleuth.collection, model, file, counts, budget=budget, **limits):
-                show("questions", len(file.rows), number)
-    made = {kind: file.count(kind) for kind in counts}
-    shown = {"file": str(out), "made": made, "wanted": counts, "dropped": file.dropped, "fewer": file.shortfalls}
-    emit(shown, as_json, Text("\n".join(_made_in_words(file, counts))))
-    if not file.rows:
+        with activity("Writing questions") as show:
+            async for row in make_questions(sleuth.collection, model, out, counts, budget=budget, **limits):
+                dropped[row.get("reason", "")] += 1
+                show(f"Written: {dropped['']} of {number}. Dropped: {dropped.total() - dropped['']}.")
+    del dropped[""]
+    rows = await asyncio.to_thread(read_made, out)
+    made = {kind: count_kind(rows, kind) for kind in counts}
+    shown = {"file": str(out), "made": made, "wanted": counts, "dropped": dropped}
+    emit(shown, as_json, Text("\n".join(_made_in_words(out, made, counts, dropped))))
+    if not rows:
         raise typer.Exit(1)
 
 
@@ -94,17 +99,19 @@ async def feedback(
     emit(shown, as_json, Text("\n".join(lines)))
 
 
-def _made_in_words(file: WrittenQuestions, counts: Mapping[Kind, int]) -> list[str]:
-    made = ", ".join(f"{file.count(kind)} of {wanted} {kind}" for kind, wanted in counts.items())
-    lines = [f"{counted(len(file.rows), 'question')} in {file.path}: {made}."]
-    if file.dropped:
-        lines.append(f"Dropped {counted(file.dropped.total(), 'candidate')}:")
-        lines += [f"  {count} × {reason}" for reason, count in file.dropped.most_common()]
-    if file.shortfalls:
-        lines.append("There are fewer than requested. A larger model, more documents or a rerun may give more:")
-        lines += [f"  {kind}: {reason}" for kind, reason in file.shortfalls.items()]
-    if file.rows:
-        lines.append(f"Next: sleuth eval {file.path} --methods plain-rag,par-rag --out results/mine")
+def _made_in_words(out: Path, made: Mapping[Kind, int], wanted: Mapping[Kind, int], dropped: Counter[str]) -> list[str]:
+    total = sum(made.values())
+    kinds = ", ".join(f"{made[kind]} of {count} {kind}" for kind, count in wanted.items())
+    lines = [f"{counted(total, 'question')} in {out}: {kinds}."]
+    if dropped:
+        lines.append(f"Dropped {counted(dropped.total(), 'candidate')}:")
+        lines += [f"  {count} × {reason}" for reason, count in dropped.most_common()]
+    if total < sum(wanted.values()):
+        lines.append(
+            "There are fewer than requested. A larger model or budget, more documents or a rerun may give more."
+        )
+    if total:
+        lines.append(f"Next: sleuth eval {out} --methods plain-rag,par-rag --out results/mine")
     return lines
 
 
@@ -221,7 +228,7 @@ def _in_words(report: dict[str, Any], out: Path) -> Group:
         parts += [_listing(methods_table(report["methods"], TERMINAL_METRICS)), TERMINAL_MEANINGS]
     if "retrieval" in report:
         parts.append(_listing(retrieval_table(report["retrieval"])))
-    return Group(*parts, f"Report: {out / 'report.html'} (also report.md and report.json)")
+    return Group(*parts, f"Report: {out / 'report.html'} (and report.json)")
 
 
 def _listing(rows: Rows) -> Listing:

@@ -98,7 +98,6 @@ OWN: dict[str, dict[str, Any]] = {
     "integrator/integrate": {"answers": ANSWERS},
     "planner/next": {"sources": (FACTS,)},
     "planner/next_with_finding": {"sources": (FACTS,)},
-    "planner/sub_query": {"sources": SOURCES[:1]},
     "actor/act": {"sources": FOUND},
     "actor/act_with_tools": {"sources": FOUND},
     "extractor/extract": {"sources": SOURCES[1:]},

@@ -10,7 +10,7 @@ from scripted_backend import Scripted, proxying
 OPTIONAL = [
     *("mcp", "fastapi", "uvicorn", "python_multipart", "prometheus_client"),
     *("opentelemetry.sdk", "opentelemetry.exporter"),
-    *("psycopg", "psycopg_pool", "langgraph.checkpoint.postgres", "rouge_score", "lightgbm", "peft"),
+    *("psycopg", "psycopg_pool", "langgraph.checkpoint.postgres", "lightgbm", "peft"),
     *("torch_geometric", "ray"),
     *("langgraph_cli", "langgraph_api", "vllm"),
     *("torch", "sentence_transformers", "transformers", "langchain_community"),
@@ -31,7 +31,6 @@ POSTGRES = {"SLEUTH_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
         ("serve", "opentelemetry.exporter", "otel"),
         ("ask What?", "opentelemetry.sdk", "otel"),
         ("runs list", "psycopg", "postgres"),
-        ("eval questions.jsonl --methods par-rag --out report", "rouge_score", "eval"),
         ("ingest .", "langchain_community", "loaders"),
         ("ingest . --ray 127.0.0.1:1", "ray", "ray"),
     ],

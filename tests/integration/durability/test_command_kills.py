@@ -35,10 +35,8 @@ FILES, CHANGED, NEW, RUNS, QUESTIONS = 30, 12, 3, 4, 6
 LONG_AGO = "2020-01-01T00:00:00+00:00"
 VARYING = ("command", "first_seconds", "p50_ms", "p95_ms")
 """What differs between reports of the same evaluation."""
-EVALUATION = {"leases", "locks", "plan.json", "report.html", "report.json", "report.md", "results.jsonl"} | {
-    "retrieval.jsonl",
-    "runs.sqlite",
-}
+EVALUATION = {"leases", "locks", "plan.json", "report.html", "report.json", "results.jsonl"}
+EVALUATION |= {"retrieval.jsonl", "runs.sqlite"}
 
 State = tuple[list[str], int]
 """The runs, and the number of documents."""

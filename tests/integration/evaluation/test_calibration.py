@@ -11,17 +11,17 @@ from scripted_backend import Asked, Proxy, Scripted, Sure, proxying
 from sleuth.agents.roles.judging import VERIFY
 from sleuth.graphs.core.thresholds import fitted_thresholds
 from sleuth.studio.client.sleuth import open_sleuth
-from sleuth.studio.evaluation.calibration import MeasuredAnswer, calibrate, fit
+from sleuth.studio.evaluation.calibration import calibrate, fit
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import UsageError
 from sleuth.tools.ingestion.ingestion import Ingestion
 from sleuth.tools.settings import Settings
 
-TOWNS = {f"town{at}": f"The mayor of Town {at} is Person {at}." for at in range(6)}
+TOWNS = {f"town{at}": f"The mayor of Town {at} is Person {at}." for at in range(8)}
 """The model has read the first four rightly, and is sure of them."""
 
 
-def rows(answers: int = 6) -> list[dict[str, Any]]:
+def rows(answers: int = 8) -> list[dict[str, Any]]:
     asked = [{"id": name, "question": f"Who is the mayor of Town {at}?"} for at, name in enumerate(TOWNS)]
     return [{**row, "answer": f"Person {at}" if at < answers else ""} for at, row in enumerate(asked)]
 
@@ -52,17 +52,16 @@ async def run(place: Settings, proxy: Proxy, questions: Path, out: Path) -> dict
 async def test_discriminating_threshold_is_stored_and_named_in_later_answers(place: Settings, tmp_path: Path) -> None:
     async with proxying(Scripted(script)) as proxy:
         report = await run(place, proxy, write_questions(tmp_path, *rows()), tmp_path / "out")
-        assert (report["right"], report["wrong"], report["auroc"]) == (4, 2, 1.0)
+        assert (report["right"], report["wrong"], report["auroc"]) == (4, 4, 1.0)
         kept = fitted_thresholds([place.home], lambda _: "scripted").get(VERIFY.prompt)
         assert kept == report["threshold"]
         assert kept and 1.4 < kept["value"] < 7.0
-        assert "fitted for scripted on 6 answers, 4 of them right" in kept["by"]
+        assert "fitted for scripted on 8 answers, 4 of them right" in kept["by"]
         async with open_sleuth(place.model_copy(update={"model_url": proxy.url})) as sleuth:
             answer = await sleuth.ask("Who is the mayor of Town 5?", method="crp-rag", values={"samples": 1})
         assert answer.threshold == kept
         assert answer.status == "refused"
-    for name in ("report.json", "probes.jsonl"):
-        assert (tmp_path / "out" / name).stat().st_size > 100
+    assert (tmp_path / "out" / "report.json").stat().st_size > 100
 
 
 async def test_what_was_asked_is_not_asked_again(place: Settings, tmp_path: Path) -> None:
@@ -76,48 +75,34 @@ async def test_what_was_asked_is_not_asked_again(place: Settings, tmp_path: Path
             await run(place, proxy, write_questions(tmp_path, *rows()[:2]), tmp_path / "out")
 
 
-def measured(right: list[float], wrong: list[float]) -> list[MeasuredAnswer]:
-    return [
-        MeasuredAnswer(question="?", answer="x", perplexity=perplexity, right=is_right)
-        for is_right, each in ((True, right), (False, wrong))
-        for perplexity in each
-    ]
-
-
 def test_the_threshold_lies_between_what_parts_cleanly() -> None:
-    found = fit(measured([1.1, 1.2, 1.4], [2.0, 3.0, 9.0]))
-    assert found.threshold == pytest.approx(1.7)
-    assert (found.auroc, found.interval) == (1.0, (1.0, 1.0))
-    assert (found.right, found.wrong) == (3, 3)
-    assert found.is_predictive
+    fitted = fit([1.1, 1.2, 1.4, 1.5], [2.1, 3.0, 9.0, 9.5])
+    assert fitted.threshold == pytest.approx(1.8)
+    assert (fitted.auroc, fitted.right, fitted.wrong) == (1.0, 4, 4)
+    assert fitted.p == pytest.approx(2 / 70)  # both orders of the 70 choices of four among eight
+    assert fitted.is_predictive
 
 
 def test_it_keeps_the_largest_share_of_the_right_less_that_of_the_wrong() -> None:
-    found = fit(measured([1.1, 1.2, 1.3, 5.0], [1.15, 2.0, 3.0, 4.0]))
-    assert found.threshold == pytest.approx((1.3 + 2.0) / 2)
-    assert (found.right_kept, found.wrong_kept) == (0.75, 0.25)
+    fitted = fit([1.1, 1.2, 1.3, 5.0], [1.15, 2.0, 3.0, 4.0])
+    assert fitted.threshold == pytest.approx((1.3 + 2.0) / 2)
     # Of the 16 pairs of a right and a wrong answer, those in which the right one is the surer one.
-    assert found.auroc == pytest.approx((4 + 3 + 3 + 0) / 16)
+    assert fitted.auroc == pytest.approx((4 + 3 + 3 + 0) / 16)
 
 
-def test_interval_of_uninformative_perplexity_includes_chance() -> None:
-    found = fit(measured([1.0 + at / 10 for at in range(20)], [1.05 + at / 10 for at in range(20)]))
-    assert found.interval[0] < 0.5 < found.interval[1]
-    assert not found.is_predictive
-    assert found == fit(measured([1.0 + at / 10 for at in range(20)], [1.05 + at / 10 for at in range(20)]))
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        pytest.param([1.0 + at / 10 for at in range(20)], [1.05 + at / 10 for at in range(20)], id="no difference"),
+        pytest.param([2.0 + at / 10 for at in range(20)], [1.0 + at / 100 for at in range(20)], id="wrong are surer"),
+        pytest.param([1.0, 1.1], [9.0, 9.1], id="too few"),
+    ],
+)
+def test_perplexity_without_evidence_is_not_predictive(right: list[float], wrong: list[float]) -> None:
+    assert not fit(right, wrong).is_predictive
 
 
-def test_what_was_not_measured_does_not_count() -> None:
-    unmeasured = MeasuredAnswer(question="?", answer="", perplexity=None, right=False)
-    assert fit([*measured([1.1], [2.0]), unmeasured]).wrong == 1
-
-
-@pytest.mark.parametrize(("right", "wrong", "are"), [([1.0], [], "right"), ([], [1.0, 2.0], "wrong")])
-def test_both_kinds_are_needed(right: list[float], wrong: list[float], are: str) -> None:
-    with pytest.raises(UsageError, match=f"answers are {are}"):
-        fit(measured(right, wrong))
-
-
-def test_without_perplexities_there_is_nothing_to_fit() -> None:
-    with pytest.raises(UsageError, match="No answer has a perplexity"):
-        fit([MeasuredAnswer(question="?", answer="x", perplexity=None, right=True)])
+@pytest.mark.parametrize(("right", "wrong"), [([1.0], []), ([], [1.0, 2.0]), ([], [])])
+def test_both_kinds_are_needed(right: list[float], wrong: list[float]) -> None:
+    with pytest.raises(UsageError, match=f"{len(right)} right and {len(wrong)} wrong.*sleuth doctor"):
+        fit(right, wrong)

@@ -72,10 +72,8 @@ async def test_methods_are_judged_and_every_run_can_be_opened(place: Settings, t
     par = methods["summary"]["all"]["systems"]["par-rag"]
     assert [par[name]["mean"] for name in ("em", "support", "quoted", "shown")] == [1, 1, 1, 1]
     assert (methods["runs"], methods["failed"], methods["unfinished"]) == (4, 0, 0)
-    assert methods["nodes"]["plain-rag"]["answer"]["calls"] == 1
     assert report["models"] == {"default": "simulated"}
-    for name in ("report.md", "report.html"):
-        assert "Simulation: no language model" in (tmp_path / "out" / name).read_text()
+    assert "Simulation: no language model" in (tmp_path / "out" / "report.html").read_text()
     async with open_store(place.model_copy(update={"runs": tmp_path / "out"})) as store:
         answer = await RunService(store).answer("par-rag-questions-two")
     assert answer.text == "Tolvane"
@@ -254,4 +252,4 @@ async def test_parts_that_are_gold_leave_the_rest_to_the_model_and_to_search(
     assert asked_of.isdisjoint(gold)
     assert ("drafter" in asked_of) == ("drafter" not in gold)
     assert report.get("gold", []) == [*oracle_parts(gold)]
-    assert ("Partly gold" in (tmp_path / "out" / "report.md").read_text()) == bool(gold)
+    assert ("Partly gold" in (tmp_path / "out" / "report.html").read_text()) == bool(gold)

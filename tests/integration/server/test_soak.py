@@ -20,9 +20,9 @@ import httpx
 import psutil
 import pytest
 
-from benchmarks import standin
 from benchmarks.growth.corpus import passage, questions
 from benchmarks.servers import free_port, running, serving, wait_until_up
+from tests.support import standin
 
 SLEUTH = [sys.executable, "-c", "from sleuth.studio.cli.app import main; main()"]
 MINUTES = float(os.environ.get("SOAK_MINUTES", "2"))

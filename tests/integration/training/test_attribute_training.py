@@ -84,7 +84,7 @@ def test_command_reports_errors_without_a_traceback(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "own.jsonl, line 1 cannot be used" in done.stderr
+    assert "own.jsonl, line 1: " in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "svm.npz").exists()
 

@@ -86,17 +86,6 @@ CONTAINED: list[tuple[str, list[str], float]] = [
     ("cat", [""], 0),
 ]
 
-# Reply, accepted answers, ROUGE-L: 2 * longest common subsequence / (words of the reply + words of the answer).
-ROUGE_L: list[tuple[str, list[str], float]] = [
-    ("the big cat sat", ["a cat sat down"], 1 / 2),  # articles are words here
-    ("one two three", ["three two one"], 1 / 3),
-    ("U.S.", ["u s"], 1),
-    ("cat", ["dog", "cat"], 1),
-    ("", [""], 1),
-    ("...", ["cat"], 0),
-    ("東京", ["東京"], 0),  # only Latin letters and digits count
-]
-
 # Status, answer, accepted answers and judgement of a run; its CRAG score, and whether it was refused.
 ENDED: list[tuple[str, str, list[str], bool | None, float, float]] = [
     ("answered", "The cat.", ["cat"], None, 1, 0),
@@ -177,7 +166,7 @@ QUOTED: list[tuple[str, list[str], float | None]] = [
         (metric, *row)
         for metric, rows in (
             *((scoring.exact_match, EXACT), (scoring.f1, OVERLAP)),
-            *((scoring.contained, CONTAINED), (scoring.rouge_l, ROUGE_L)),
+            (scoring.contained, CONTAINED),
         )
         for row in rows
     ],

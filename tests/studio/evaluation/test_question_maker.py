@@ -15,9 +15,9 @@ from sleuth.studio.evaluation.data import read_questions
 from sleuth.studio.evaluation.question_maker import (
     Kind,
     Row,
-    WrittenQuestions,
     make_questions,
     plan_questions,
+    read_made,
 )
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import ModelUnavailable, UsageError
@@ -74,7 +74,7 @@ async def library(settings: Settings) -> AsyncIterator[Collection]:
 
 
 async def make(library: Collection, model: Replying, out: Path, counts: Mapping[Kind, int]) -> list[Row]:
-    return [made async for made in make_questions(library, model, WrittenQuestions(out), counts, concurrency=1)]
+    return [made async for made in make_questions(library, model, out, counts, concurrency=1)]
 
 
 def reasons(made: list[Row]) -> set[str]:
@@ -92,8 +92,6 @@ async def test_questions_of_each_kind_are_written_for_eval(library: Collection, 
     steps = [(step.question, step.answer, step.gold_id) for step in questions["multi"].decomposition]
     assert steps == [(MULTI["first"], "Bastian Oake", light), (MULTI["second"], "Sennick Harbour", builder)]
     assert (questions["unanswerable"].answers, questions["unanswerable"].gold) == (("",), ())
-    assert questions["multi"].row["gold_documents"] == ["light", "builder"]
-    assert questions["unanswerable"].row["gold_documents"] == []
 
 
 @pytest.mark.parametrize(
@@ -151,36 +149,32 @@ def test_file_of_something_else_is_refused_and_unchanged(tmp_path: Path, text: s
     other = tmp_path / "questions.jsonl"
     other.write_text(text)
     with pytest.raises(UsageError, match=r"(was not made by this command|cannot be read).*--out"):
-        WrittenQuestions(other)
+        read_made(other)
     assert other.read_text() == text
 
 
 def test_unreadable_file_is_refused_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"cannot be read.*--out"):
-        WrittenQuestions(tmp_path)
+        read_made(tmp_path)
 
 
 async def test_kind_that_always_fails_leaves_the_others_complete(library: Collection, tmp_path: Path) -> None:
     def read(request: Request) -> dict[str, Any]:
         return found("ten crowns") if request.input["question"] == MISSING["question"] else reader(request)
 
-    file = WrittenQuestions(tmp_path / "new" / "q.jsonl")
     counts: dict[Kind, int] = {"single": 1, "multi": 1, "unanswerable": 5}
-    _ = [made async for made in make_questions(library, writing(read), file, counts, concurrency=1)]
-    assert (file.count("single"), file.count("multi")) == (1, 1)
-    assert file.shortfalls == {"unanswerable": "no more passages of at least 120 characters fit"}
+    made = await make(library, writing(read), tmp_path / "new" / "q.jsonl", counts)
+    assert [row["type"] for row in made if "type" in row] == ["single", "multi"]
 
 
-async def test_shortfall_names_the_budget_or_the_failed_checks(library: Collection, tmp_path: Path) -> None:
+async def test_budget_and_failed_checks_end_the_search(library: Collection, tmp_path: Path) -> None:
     await Ingestion(library).put([entry(f"copy{n}", f"{LIGHT} Copy {n}.", title=f"Copy {n}") for n in range(12)])
-    file = WrittenQuestions(tmp_path / "q.jsonl")
-    model, one = writing(), Budget(max_calls=1)
-    assert [made async for made in make_questions(library, model, file, {"single": 1}, budget=one, concurrency=1)] == []
+    out, model, one = tmp_path / "q.jsonl", writing(), Budget(max_calls=1)
+    assert [made async for made in make_questions(library, model, out, {"single": 1}, budget=one, concurrency=1)] == []
     assert len(model.requests) == 1
-    assert file.shortfalls == {"single": "the budget is used up"}
     failing = writing(lambda _: UNKNOWN)
-    _ = [made async for made in make_questions(library, failing, file, {"single": 1}, concurrency=1)]
-    assert "of 10 candidates too few passed the check" in file.shortfalls["single"]
+    assert len(await make(library, failing, out, {"single": 1})) == 10
+    assert not out.exists()
 
 
 async def test_single_question_is_written_from_one_telling_sentence(library: Collection, tmp_path: Path) -> None:
@@ -216,8 +210,8 @@ async def test_same_seed_chooses_the_same_passages(library: Collection, tmp_path
     await Ingestion(library).put([entry(f"copy{n}", f"{LIGHT} Copy {n}.", title=f"Copy {n}") for n in range(12)])
     orders = []
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        model, file = writing(lambda _: UNKNOWN), WrittenQuestions(tmp_path / name)
-        making = make_questions(library, model, file, {"single": 1}, seed=seed, concurrency=1)
+        model = writing(lambda _: UNKNOWN)
+        making = make_questions(library, model, tmp_path / name, {"single": 1}, seed=seed, concurrency=1)
         orders.append([made["candidate"] async for made in making])
     assert orders[0] == orders[1] != orders[2]
 

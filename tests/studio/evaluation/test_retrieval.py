@@ -43,7 +43,7 @@ async def test_search_is_judged_in_all_and_by_group(shelf: Settings, tmp_path: P
     ]
     written = json.loads((tmp_path / "out" / "report.json").read_text())
     assert written == json.loads(json.dumps(report))
-    assert "| keyword | 75.0 (" in (tmp_path / "out" / "report.md").read_text()
+    assert "<td>75.0 (" in (tmp_path / "out" / "report.html").read_text()
     lines = [json.loads(line) for line in (tmp_path / "out" / "retrieval.jsonl").read_text().splitlines()]
     assert [(line["mode"], line["question"]) for line in lines] == [
         ("keyword", "questions/fish"),

@@ -38,7 +38,6 @@ from sleuth.tools.storage.archive import MemoryArchive
 from sleuth.tools.storage.triple_import import triple_lines
 from sleuth.tools.text.normalization import comparison_key
 from training.questions import TrainingSet, read
-from training.roles.data.decompositions import add_steps, read_decompositions
 from training.roles.data.facts import Known, PassageFacts, extraction_of
 from training.roles.data.judgements import attributions, irrelevances, supports
 from training.roles.data.mix import BUDGET, count_by_prompt, mix_examples
@@ -252,9 +251,6 @@ def main(
     out: Annotated[Path, typer.Option(help="The folder to write to.")],
     triples: Annotated[list[Path], typer.Option(help="Triples of passages, as `sleuth triples import` reads.")] = [],  # noqa: B006 - never changed
     claims: Annotated[tuple[Path, Path] | None, typer.Option(help="SciFact's claims, and its abstracts.")] = None,
-    decompositions: Annotated[
-        Path | None, typer.Option(help="Steps, in Break's form, of questions that have none, such as HotpotQA's.")
-    ] = None,
     methods: Annotated[str, typer.Option(help="The methods to play.")] = ",".join(METHODS),
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of these methods.")
@@ -268,8 +264,6 @@ def main(
 ) -> None:
     """Make examples for all roles, and print how many of each."""
     known = read(files)
-    if decompositions:
-        add_steps(known, read_decompositions(decompositions))
     turns = plan_runs(
         known,
         seed=seed,
@@ -281,7 +275,7 @@ def main(
     found, triples_of = extractions(triples)
     found += attributions(*claims) if claims else []
     card = asyncio.run(make(known, turns, found, PassageFacts(triples_of), out, budget=tokens, seed=seed))
-    used = [*files, *triples, *(claims or ()), *([decompositions] if decompositions else [])]
+    used = [*files, *triples, *(claims or ())]
     card["files"] = {f"{file.parent.name}/{file.name}": sha256(file.read_bytes()).hexdigest() for file in used}
     (out / "card.json").write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     typer.echo(json.dumps(card, indent=1))

@@ -25,7 +25,7 @@ EMBEDDING_FAULTS = FAULTS[:-1]
 """Without silence, which would also delay other writers."""
 
 
-def fitting(schema: dict[str, Any], dice: Random, words: list[str], whole: dict[str, Any] | None = None) -> Any:  # noqa: ANN401
+def fitting(schema: dict[str, Any], dice: Random, words: list[str], whole: dict[str, Any] | None = None) -> Any:
     """Return a value that a JSON schema allows, as far as our prompts' schemas go."""
     whole = whole or schema
     if "$ref" in schema:
@@ -37,7 +37,7 @@ def fitting(schema: dict[str, Any], dice: Random, words: list[str], whole: dict[
     return _typed(schema, dice, words, whole)
 
 
-def _typed(schema: dict[str, Any], dice: Random, words: list[str], whole: dict[str, Any]) -> Any:  # noqa: ANN401
+def _typed(schema: dict[str, Any], dice: Random, words: list[str], whole: dict[str, Any]) -> Any:
     match schema.get("type"):
         case "object":
             fields = schema.get("properties", {}).items()
