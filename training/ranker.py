@@ -13,7 +13,7 @@ import numpy as np
 import typer
 
 from sleuth.studio.cli.app import run_cli
-from sleuth.tools.optional_imports import extra
+from sleuth.tools.errors import extra
 from sleuth.tools.search.ranking import ARRAYS, VERSION, Trees
 from training.pools import Pool, pools
 from training.questions import read

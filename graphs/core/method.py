@@ -13,7 +13,7 @@ from sleuth.graphs.core.answer import Graph
 from sleuth.graphs.core.approval import Reply
 from sleuth.graphs.core.context import Ablation, Context, MethodSettings, Stage
 from sleuth.graphs.core.state import RunState
-from sleuth.tools.data_files import read_toml
+from sleuth.tools.checked_data import read_toml
 
 CHAT: Final = "chat"
 SURVEY: Final = "survey"

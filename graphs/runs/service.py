@@ -19,21 +19,17 @@ from sleuth.graphs.core.context import Budget, Context, SubrunRequest, SubrunRes
 from sleuth.graphs.core.events import Event, parse_event
 from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.core.streaming import TokenStream
-from sleuth.graphs.core.wall_clock import seconds_at, with_clock
-from sleuth.graphs.persistence.threads import (
-    Origin,
-    RunResult,
-    Thread,
-    ThreadState,
-)
+from sleuth.graphs.persistence.thread import Origin, RunResult, Thread, ThreadState
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.execution import (
     begin_subrun,
     end_subrun,
     now,
     resume_with_budget,
+    seconds_at,
     stream_steps,
     subrun_thread,
+    with_clock,
 )
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.starting import RunStarter

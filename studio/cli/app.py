@@ -11,8 +11,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
-from sleuth.tools.errors import SleuthError, UsageError
-from sleuth.tools.optional_imports import DISTRIBUTION, EXTRA_OF
+from sleuth.tools.errors import DISTRIBUTION, EXTRA_OF, SleuthError, UsageError
 
 P = ParamSpec("P")
 

@@ -48,8 +48,7 @@ from sleuth.tools.sources.web_pages.page import read_pages
 from sleuth.tools.storage.catalogue import Listed
 from sleuth.tools.storage.locks import hold
 from sleuth.tools.storage.triples import MemoryTriples
-from sleuth.tools.tracing.callbacks import check_callbacks
-from sleuth.tools.tracing.exporter import open_tracer
+from sleuth.tools.tracing.callbacks import check_callbacks, open_tracer
 from sleuth.tools.types import Hit
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from sleuth.tools.data_files import read_toml
+from sleuth.tools.checked_data import read_toml
 
 ModelName = Literal["tiny", "small", "medium"]
 InstallName = Literal[ModelName, "reader"]

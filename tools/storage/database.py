@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import shutil
 import sqlite3
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
@@ -15,9 +16,7 @@ from sqlalchemy import URL, Connection, Engine, MetaData, create_engine, event, 
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolExhausted
 
-from sleuth.tools.errors import StoreError, UsageError
-from sleuth.tools.optional_imports import extra
-from sleuth.tools.storage.disk_space import write_remedy
+from sleuth.tools.errors import StoreError, UsageError, extra
 
 _log = logging.getLogger(__name__)
 
@@ -214,3 +213,17 @@ def _begin_sqlite(connection: Connection) -> None:
 def _begin_postgres(connection: Connection) -> None:
     if connection.get_execution_options().get("sleuth_write", False):
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITER_LOCK})
+
+
+_FULL = 16 << 20
+"""Free bytes below which a failed write is due to the disk."""
+
+FULL_DISK = (
+    "The disk is full. Deleting documents or runs needs some space, too: free some elsewhere, or stop sleuth and "
+    "delete the folders `keywords` and `mentions` in SLEUTH_HOME: they are rebuilt once there is space."
+)
+
+
+def write_remedy(place: Path, otherwise: str) -> str:
+    """Return what to do about a failed write: free space if the disk of an existing place is full, else `otherwise`."""
+    return FULL_DISK if shutil.disk_usage(place).free < _FULL else otherwise

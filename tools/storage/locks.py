@@ -22,7 +22,7 @@ from filelock import AsyncReadWriteLock, BaseFileLock, FileLock, Timeout
 
 from sleuth.tools.errors import StoreBusy, StoreError
 from sleuth.tools.retry import retry
-from sleuth.tools.storage.disk_space import write_remedy
+from sleuth.tools.storage.database import write_remedy
 from sleuth.tools.types import now
 
 LockMode = Literal["search", "shared", "exclusive", "alone"]

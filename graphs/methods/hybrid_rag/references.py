@@ -29,8 +29,7 @@ from sleuth.agents.roles.hybrid import (
 )
 from sleuth.agents.roles.inputs import QuestionInput, SourcesInput
 from sleuth.agents.roles.reading import ANSWER_UNAIDED
-from sleuth.graphs.core.answer import Citation, Note, Status
-from sleuth.graphs.core.passages import deserialize_passage, serialize_passage
+from sleuth.graphs.core.answer import Citation, Note, Status, deserialize_passage, serialize_passage
 from sleuth.graphs.evidence.citations import citation_at, find_support, verify_quotes
 from sleuth.graphs.evidence.outcomes import stated_answer
 from sleuth.graphs.evidence.text_spans import find_quote

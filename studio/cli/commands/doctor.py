@@ -35,7 +35,7 @@ from sleuth.tools.search.vectors.embedder import find_packaged, is_default
 from sleuth.tools.settings import Settings, client_options, is_loopback, tracing_variables
 from sleuth.tools.storage.database import catalogue_url, in_thread, open_engine, transaction
 from sleuth.tools.storage.schema import SCHEMA_VERSION, documents, meta
-from sleuth.tools.tracing.exporter import endpoint, open_tracer
+from sleuth.tools.tracing.callbacks import endpoint, open_tracer
 
 SECONDS = 10.0
 CONNECT_SECONDS = 4

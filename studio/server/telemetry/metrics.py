@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from sleuth.graphs.core.events import Step
 from sleuth.tools.settings import Tracing
-from sleuth.tools.tracing.exporter import open_tracer
+from sleuth.tools.tracing.callbacks import open_tracer
 
 _log = logging.getLogger(__name__)
 

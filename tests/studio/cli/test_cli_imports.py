@@ -12,7 +12,6 @@ OWN = {
     "sleuth.studio.cli.app",
     "sleuth.tools",
     "sleuth.tools.errors",
-    "sleuth.tools.optional_imports",
 }
 TYPER = {"typer", "annotated_doc", "shellingham", "click", "typing_extensions"}
 

@@ -11,8 +11,7 @@ from email.utils import parsedate_to_datetime
 from itertools import accumulate, pairwise
 from operator import itemgetter
 
-from sleuth.tools.errors import DocumentError, MissingExtra, SleuthError
-from sleuth.tools.optional_imports import extra
+from sleuth.tools.errors import DocumentError, MissingExtra, SleuthError, extra
 from sleuth.tools.storage.filters import RESERVED
 from sleuth.tools.text.normalization import normalize, single_line, title_from
 from sleuth.tools.types import Hit

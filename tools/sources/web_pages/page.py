@@ -27,7 +27,7 @@ from sleuth.tools.documents.resource_limits import Bounds, read_bytes
 from sleuth.tools.documents.worker import Worker, WorkerError
 from sleuth.tools.errors import DocumentError, UsageError
 from sleuth.tools.text.normalization import markdown_table, normalize, single_line, title_from
-from sleuth.tools.text.sentences import Span, sentence_spans
+from sleuth.tools.text.tokenization import Span, sentence_spans
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag

@@ -19,7 +19,7 @@ from sleuth.tools.search.retriever import Scored, fetch_depth, fuse
 from sleuth.tools.search.vectors import Embedder, NoEmbedder, Vectors
 from sleuth.tools.sources.web_pages.page import PageText
 from sleuth.tools.text.normalization import MAX_TITLE_CHARS
-from sleuth.tools.text.sentences import Span
+from sleuth.tools.text.tokenization import Span
 from sleuth.tools.types import Hit, Passage
 
 SENTENCE_CHARS = 200

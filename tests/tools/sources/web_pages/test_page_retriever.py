@@ -19,7 +19,7 @@ from sleuth.tools.sources.web_pages.retriever import (
     table_passages,
     text_passages,
 )
-from sleuth.tools.text.sentences import Span
+from sleuth.tools.text.tokenization import Span
 from sleuth.tools.types import Hit, Passage
 
 SENTENCES = st.lists(
