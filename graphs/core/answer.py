@@ -1,10 +1,5 @@
-"""The answer of a run, and passages as a run found them.
+"""The answer of a run. The state holds these types as plain JSON (TypedDicts); callers receive an `Answer`."""
 
-The state holds these types as plain JSON (TypedDicts), and passages by their references in the archive; callers receive
-an `Answer`.
-"""
-
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NotRequired
@@ -12,8 +7,6 @@ from typing import Any, Literal, NotRequired
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import ReferenceKind
-from sleuth.tools.storage.archive import Archive
-from sleuth.tools.types import Passage
 
 Status = Literal["answered", "refused", "unknown", "invalid_question", "out_of_budget", "waiting"]
 """The five outcomes of a run. `waiting` is none of them: a chat waits for a person's reply."""
@@ -302,28 +295,3 @@ def public_notes(notes: dict[str, Note]) -> list[Note]:
     """Return notes in the form of an answer, without their citations, which are among the answer's."""
     shown = ("question", "finding", "passages", "remark")
     return [Note(**{key: value for key, value in note.items() if key in shown}) for note in notes.values()]  # type: ignore[typeddict-item]
-
-
-async def archive_passages(archive: Archive, passages: Iterable[Passage]) -> list[str]:
-    """Archive passages as they are now, and return their references."""
-    return await archive.keep([serialize_passage(passage) for passage in passages])
-
-
-def serialize_passage(passage: Passage) -> str:
-    """Return a passage in the form of the archive."""
-    added = [name for name in ("way", "location", "places") if not getattr(passage, name, None)]
-    kept = {name: value for name, value in asdict(passage).items() if name not in added}
-    return json.dumps(kept, ensure_ascii=False, sort_keys=True)
-
-
-def deserialize_passage(record: str) -> Passage:
-    """Return the passage from the form of the archive."""
-    kept = json.loads(record)
-    return RetrievedPassage(**kept) if "way" in kept else Passage(**kept)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RetrievedPassage(Passage):
-    """A passage with the path by which graph search reached it along a name, rather than by its own words."""
-
-    way: RetrievalPath | None = None

@@ -23,8 +23,9 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 from sleuth.agents.model_calls.caller import ModelCaller
-from sleuth.graphs.core.answer import Note, deserialize_passage, make_verdict
+from sleuth.graphs.core.answer import Note, make_verdict
 from sleuth.graphs.core.context import Budget, Context, MethodSettings
+from sleuth.graphs.core.passages import deserialize_passage
 from sleuth.graphs.core.state import Question, RunState, Update
 from sleuth.tools.text.language import prepare_detection
 from sleuth.tools.tracing.callbacks import Untraced

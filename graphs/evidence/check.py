@@ -23,19 +23,10 @@ from langgraph.runtime import get_runtime
 from typing_extensions import TypedDict
 
 from sleuth.agents.roles.reading import CITE, READ, Cited, CiteInput
-from sleuth.graphs.core.answer import (
-    Citation,
-    Finding,
-    Note,
-    Support,
-    Threshold,
-    Verdict,
-    deserialize_passage,
-    evidence_in,
-    refusal_text,
-)
+from sleuth.graphs.core.answer import Citation, Finding, Note, Support, Threshold, Verdict, evidence_in, refusal_text
 from sleuth.graphs.core.context import CheckedSettings, CitedSettings, Context
 from sleuth.graphs.core.node import Call, node
+from sleuth.graphs.core.passages import deserialize_passage
 from sleuth.graphs.core.state import RunState, Update, find_hashes, same_question
 from sleuth.graphs.core.thresholds import choose_threshold
 from sleuth.graphs.evidence.citations import cite_reading, verified_citations
@@ -46,9 +37,8 @@ from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 from sleuth.tools.evidence_checker.checker import Reading, is_same_answer
 from sleuth.tools.storage.archive import Archive
-from sleuth.tools.text.dates import read_date
 from sleuth.tools.text.language import may_be_english
-from sleuth.tools.text.normalization import single_line
+from sleuth.tools.text.normalization import read_date, single_line
 from sleuth.tools.text.tokenization import name_key, sentence_spans
 from sleuth.tools.types import Passage
 

@@ -8,8 +8,9 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Source
-from sleuth.graphs.core.answer import Citation, RetrievalPath, RetrievedPassage, archive_passages
+from sleuth.graphs.core.answer import Citation, RetrievalPath
 from sleuth.graphs.core.node import Call, gather_by_key
+from sleuth.graphs.core.passages import RetrievedPassage, archive_passages
 from sleuth.graphs.core.state import Question
 from sleuth.graphs.evidence.text_spans import find_words
 from sleuth.tools.search import DocumentReader, Mode, Query

@@ -11,14 +11,17 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import IntegrityError
 
 from sleuth.graphs.persistence.run_filter import ALL_RUNS, MAX_METADATA_OF_OWNER, RunFilter, select_runs, to_stored_json
-from sleuth.graphs.persistence.tables import MAX_ANSWER, checkpoint_tables, events, threads
-from sleuth.graphs.persistence.thread import (
+from sleuth.graphs.persistence.tables import (
+    MAX_ANSWER,
     RunResult,
     StoredOptions,
     Thread,
     ThreadState,
     already_used,
+    checkpoint_tables,
+    events,
     outcome_of,
+    threads,
 )
 from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
 from sleuth.tools.errors import UnknownName, UsageError

@@ -30,11 +30,12 @@ from sleuth.agents.roles.reporting import (
     SectionInput,
 )
 from sleuth.agents.roles.reporting import Section as WrittenSection
-from sleuth.graphs.core.answer import Note, Subrun, Verdict, archive_passages, make_verdict
+from sleuth.graphs.core.answer import Note, Subrun, Verdict, make_verdict
 from sleuth.graphs.core.approval import AwaitsApproval, Reply, ask_approval, read_rows
 from sleuth.graphs.core.context import Context, SubrunResult
 from sleuth.graphs.core.method import REPORT, Method, summarize_update
 from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with
+from sleuth.graphs.core.passages import archive_passages
 from sleuth.graphs.core.state import Keyed, Question, RunState, SharesBudget, Update
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, with_result
 from sleuth.graphs.delegation import DelegatingSettings, MethodName

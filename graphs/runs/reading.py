@@ -8,7 +8,7 @@ from sleuth.graphs.core.approval import describe_request
 from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.core.state import SCHEMA_VERSION
 from sleuth.graphs.persistence.store import Store
-from sleuth.graphs.persistence.thread import Thread
+from sleuth.graphs.persistence.tables import Thread
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.execution import (
     RECURSION_LIMIT,

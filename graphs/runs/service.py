@@ -16,10 +16,9 @@ from langgraph.runtime import RunControl
 
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget, Context, SubrunRequest, SubrunResult
-from sleuth.graphs.core.events import Event, parse_event
 from sleuth.graphs.core.method import CHAT
-from sleuth.graphs.core.streaming import TokenStream
-from sleuth.graphs.persistence.thread import Origin, RunResult, Thread, ThreadState
+from sleuth.graphs.core.streaming import Event, TokenStream, parse_event
+from sleuth.graphs.persistence.tables import Origin, RunResult, Thread, ThreadState
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.execution import (
     begin_subrun,
@@ -40,10 +39,9 @@ from sleuth.graphs.runs.turns import (
 )
 from sleuth.tools.errors import RunError, SleuthError
 from sleuth.tools.search.retriever import FilteredRetriever
-from sleuth.tools.sources.web_pages.page import PageText
-from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever
 from sleuth.tools.storage.database import is_database_error
 from sleuth.tools.tracing.callbacks import add_callbacks
+from sleuth.tools.web_pages.page import PageText
 
 
 class RunService(RunStarter):
@@ -151,6 +149,8 @@ class RunService(RunStarter):
         if where := thread.options.where:
             retriever = FilteredRetriever(retriever, where)
         if pages:
+            from sleuth.tools.web_pages.retriever import FusedRetriever, PageRetriever
+
             over = PageRetriever.over(pages, self.services.embedder)
             retriever = FusedRetriever(over, retriever) if thread.options.pages.with_collection else over
         return self.services.context(

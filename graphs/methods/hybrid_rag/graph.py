@@ -26,10 +26,11 @@ from langgraph.graph import END, START, StateGraph
 from sleuth.agents.formatting import ReferenceKind
 from sleuth.agents.roles.hybrid import EXPRESS, RECALL_UNAIDED, Asked, ExpressInput, Expression, Recollection
 from sleuth.agents.roles.judging import vote_on_attributes
-from sleuth.graphs.core.answer import archive_passages, make_verdict
+from sleuth.graphs.core.answer import make_verdict
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, known_notes, new_graph, node, node_with
+from sleuth.graphs.core.passages import archive_passages
 from sleuth.graphs.core.state import Question, RunState, Update
 from sleuth.graphs.evidence.outcomes import make_note, verdict_for
 from sleuth.graphs.evidence.text_spans import strip_marks

@@ -25,7 +25,7 @@ from sleuth.agents.llm.server_features import find_window
 from sleuth.agents.model import EVIDENCE_CHECKER
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.console.output import JsonOption, activity, counted, emit
-from sleuth.studio.model_server.adapter import DEMO_NOTICES
+from sleuth.studio.model_server.models import DEMO_NOTICES
 from sleuth.tools.collection import Collection
 from sleuth.tools.collection.duplicates import find_duplicates
 from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew

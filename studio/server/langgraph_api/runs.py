@@ -21,7 +21,7 @@ from sleuth.graphs.chat.messages import reply_id_to
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.core.streaming import AnswerText
-from sleuth.graphs.persistence.thread import NAME, Thread
+from sleuth.graphs.persistence.tables import NAME, Thread
 from sleuth.graphs.registry import configure, runnable, without_replies
 from sleuth.graphs.runs.execution import checkpoint_id_of
 from sleuth.graphs.runs.history import fork_run

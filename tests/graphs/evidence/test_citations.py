@@ -14,9 +14,10 @@ from scripted_model import ScriptedModel
 from sleuth.agents.formatting import UNNAMED, Quote
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.graphs.baselines.plain_rag import Settings
-from sleuth.graphs.core.answer import Citation, Status, deserialize_passage, serialize_passage
+from sleuth.graphs.core.answer import Citation, Status
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.core.node import Call
+from sleuth.graphs.core.passages import deserialize_passage, serialize_passage
 from sleuth.graphs.core.state import Question, RunState
 from sleuth.graphs.evidence.citations import (
     citation_at,

@@ -1,0 +1,34 @@
+"""Passages as a run found them, and their form in the archive."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+from sleuth.graphs.core.answer import RetrievalPath
+from sleuth.tools.storage.archive import Archive
+from sleuth.tools.types import Passage
+
+
+async def archive_passages(archive: Archive, passages: Iterable[Passage]) -> list[str]:
+    """Archive passages as they are now, and return their references."""
+    return await archive.keep([serialize_passage(passage) for passage in passages])
+
+
+def serialize_passage(passage: Passage) -> str:
+    """Return a passage in the form of the archive."""
+    added = [name for name in ("way", "location", "places") if not getattr(passage, name, None)]
+    kept = {name: value for name, value in asdict(passage).items() if name not in added}
+    return json.dumps(kept, ensure_ascii=False, sort_keys=True)
+
+
+def deserialize_passage(record: str) -> Passage:
+    """Return the passage from the form of the archive."""
+    kept = json.loads(record)
+    return RetrievedPassage(**kept) if "way" in kept else Passage(**kept)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RetrievedPassage(Passage):
+    """A passage with the path by which graph search reached it along a name, rather than by its own words."""
+
+    way: RetrievalPath | None = None
