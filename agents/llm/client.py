@@ -16,7 +16,6 @@ from sleuth import prompts
 from sleuth.agents.llm import errors
 from sleuth.agents.llm.completions import STREAMED
 from sleuth.agents.llm.endpoint import Endpoint
-from sleuth.agents.llm.quote_grammar import constrain_quotes
 from sleuth.agents.llm.server_features import (
     CUT,
     PARAMETERS,
@@ -281,7 +280,11 @@ def _constrain(request: Request, can: Capabilities) -> tuple[dict[str, Any], str
     """
     if request.schema is not None:
         if "schema" in can:
-            schema = constrain_quotes(request.schema, request.messages) if "copies" in can else request.schema
+            schema = request.schema
+            if "copies" in can:
+                from sleuth.agents.llm.quote_grammar import constrain_quotes
+
+                schema = constrain_quotes(schema, request.messages)
             return {"response_format": schema_format(request.prompt.replace("/", "_"), schema)}, "", []
         _, text = prompts.load("shared/schema").render(schema=json.dumps(request.schema, ensure_ascii=False))
         return {}, f"\n\n{text}", [NO_SCHEMA]

@@ -4,7 +4,6 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
 from sleuth.graphs.core.answer import Answer, Verdict, public_notes, subruns_in, total_cost
-from sleuth.graphs.core.approval import describe_request
 from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.core.state import SCHEMA_VERSION
 from sleuth.graphs.persistence.store import Store
@@ -69,6 +68,8 @@ class RunReader:
         kind, id, state = runnable(thread.method), thread.id, await self.state(thread)
         asks, verdict = pending_interrupt(state), state.values.get("verdict")
         if asks:
+            from sleuth.graphs.core.approval import describe_request
+
             text = describe_request(asks) if "action_requests" in asks else str(asks["question"])
             verdict = Verdict(status="waiting", text=text, citations=[])
         if not verdict or (thread.method == CHAT and is_unfinished(thread, state)):
