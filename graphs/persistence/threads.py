@@ -168,9 +168,10 @@ class Threads:
         if state == "done" and not result:
             outcome = func.coalesce(threads.c.verdict, outcome)
         values = {"state": state, "problem": problem, "updated_at": at, "outcome": outcome}
-        changed = {"options": options.dumps()} if options else {}
+        changed: dict[str, Any] = {"options": options.dumps()} if options else {}
         changed |= {"question": question} if question is not None else {}
-        statement = update(threads).where(threads.c.id == id).values({**values, **changed, **_columns(result)})
+        changed |= {**asdict(result), "answer": result.answer[:MAX_ANSWER]} if result else {}
+        statement = update(threads).where(threads.c.id == id).values({**values, **changed})
         await self.transact(id, lambda connection: connection.execute(statement))
 
     async def set_feedback(self, id: str, feedback: Mapping[str, Any]) -> None:
@@ -267,10 +268,6 @@ class Threads:
         with self.engine.execution_options(sleuth_write=True).begin() as connection:
             check_token(connection, fenced, self._locks.token(fenced))
             write(connection)
-
-
-def _columns(result: RunResult | None) -> dict[str, Any]:
-    return {**asdict(result), "answer": result.answer[:MAX_ANSWER]} if result else {}
 
 
 def _thread(row: Row[Any]) -> Thread:

@@ -145,7 +145,8 @@ class RunService(RunStarter):
     async def _context(self, thread: Thread, streams: TokenStream | None) -> Context:
         if self.services is None:
             raise RunError("This store was opened for reading: open it with services to run something.")
-        pages, retriever = await self._pages_of(thread), self.services.retriever
+        pages = tuple(map(PageText.from_json, await self.store.archive.load(thread.options.pages.texts)))
+        retriever = self.services.retriever
         if where := thread.options.where:
             retriever = FilteredRetriever(retriever, where)
         if pages:
@@ -162,10 +163,6 @@ class RunService(RunStarter):
             hops=StoreSubruns(runs=self, outer=thread),
             token_stream=streams,
         )
-
-    async def _pages_of(self, thread: Thread) -> tuple[PageText, ...]:
-        """Return the pages of a thread as they were when it was started."""
-        return tuple(map(PageText.from_json, await self.store.archive.load(thread.options.pages.texts)))
 
 
 def _describe(error: Exception, id: str) -> str:
