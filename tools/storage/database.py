@@ -231,9 +231,6 @@ def write_remedy(place: Path, otherwise: str) -> str:
     return FULL_DISK if shutil.disk_usage(place).free < _FULL else otherwise
 
 
-T = TypeVar("T")
-
-
 async def retry(
     attempt: Callable[[], Awaitable[T]],
     is_temporary: Callable[[Exception], bool],
