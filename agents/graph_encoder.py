@@ -22,8 +22,7 @@ import numpy.typing as npt
 
 from sleuth.agents.formatting import parse_facts
 from sleuth.agents.model import Message, Model, Reply, Request
-from sleuth.tools.errors import UsageError
-from sleuth.tools.optional_imports import extra
+from sleuth.tools.errors import UsageError, extra
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.storage.triples import Triple
 

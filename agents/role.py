@@ -42,7 +42,7 @@ class Input:
 class Output(BaseModel):
     """Base of all structured outputs: strict for guided decoding, lenient when a reply is parsed.
 
-    A context of validation is a `sleuth.agents.model_calls.leniency.Leniency`.
+    A context of validation is a `sleuth.agents.model_calls.output_parsing.Leniency`.
     """
 
     model_config = ConfigDict(

@@ -115,7 +115,7 @@ async def measure_chat(turns: int, home: Path) -> dict[str, float]:
     return await measure_run(model, [RunRequest(question=text, **about) for text in texts], home, turns)
 
 
-def retro_reply(request: Request) -> Any:
+def retro_reply(request: Request) -> dict[str, Any] | float:
     """Return a reply of RetroRAG: the evidence changes from round to round, and no two answers agree."""
     asked = sha256(request.text().encode()).hexdigest()
     if request.role == "evaluator":

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from sleuth.graphs.core.events import Event
+from sleuth.graphs.core.streaming import Event
 from sleuth.tools.errors import SleuthError
 
 Events = AsyncGenerator[Event]

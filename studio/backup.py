@@ -27,8 +27,7 @@ from sqlalchemy import URL
 
 from sleuth.graphs.persistence.store import runs_url
 from sleuth.tools.collection.index_set import hold_indexes
-from sleuth.tools.errors import StoreBusy, StoreDamaged, StoreError, StoreTooNew, UsageError
-from sleuth.tools.optional_imports import DISTRIBUTION
+from sleuth.tools.errors import DISTRIBUTION, StoreBusy, StoreDamaged, StoreError, StoreTooNew, UsageError
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.database import catalogue_url
 from sleuth.tools.storage.locks import RESTORING, hold, require_restored

@@ -26,22 +26,21 @@ from starlette.routing import Route
 
 from sleuth.graphs.core.answer import Answer, Citation, Cost, Note, Status, public_notes, total_cost
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.core.events import Step
 from sleuth.graphs.core.method import REPORT, SURVEY
+from sleuth.graphs.core.streaming import Step
 from sleuth.graphs.persistence.run_filter import RunFilter
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.persistence.threads import NAME, Outcome, Thread, already_used
+from sleuth.graphs.persistence.tables import NAME, Outcome, Thread, already_used
 from sleuth.graphs.registry import METHODS, runnable
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.background_runs import BackgroundRuns, Events
 from sleuth.studio.client.opening import open_collection
 from sleuth.studio.client.sleuth import Sleuth, open_sleuth
+from sleuth.tools.checked_data import check_json
 from sleuth.tools.collection import Collection
-from sleuth.tools.documents.formats.content import at_words
-from sleuth.tools.errors import SleuthError, UnknownName
-from sleuth.tools.json_values import check_json
-from sleuth.tools.optional_imports import DISTRIBUTION
+from sleuth.tools.errors import DISTRIBUTION, SleuthError, UnknownName
+from sleuth.tools.places import at_words
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.search.retriever import MAX_QUERY_CHARS
 from sleuth.tools.settings import Settings

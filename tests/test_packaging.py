@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from sleuth.studio.model_server.install import locked_pins
-from sleuth.tools.optional_imports import DISTRIBUTION, EXTRA_OF
+from sleuth.tools.errors import DISTRIBUTION, EXTRA_OF
 
 ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -38,7 +38,7 @@ EXTRAS = {
     "tools/documents/formats": ("office",),
     "tools/documents/formats/pdf_format.py": ("ocr",),
     "tools/search/vectors/embedder.py": ("torch",),
-    "tools/tracing/exporter.py": ("otel",),
+    "tools/tracing/callbacks.py": ("otel",),
 }
 """The extras whose packages a file or folder may import; all others import only what is always installed."""
 

@@ -16,7 +16,7 @@ import typer
 from numpy.typing import NDArray
 
 from sleuth.studio.cli.app import run_cli
-from sleuth.tools.optional_imports import extra
+from sleuth.tools.errors import extra
 from sleuth.tools.search import Query
 from sleuth.tools.search.entity_graph.index import GraphIndex
 from sleuth.tools.search.entity_graph.search import find_candidates

@@ -1,4 +1,4 @@
-"""Model clients: requests, fallbacks for what a model lacks, and the client of an OpenAI-compatible server."""
+"""Model clients: requests, fallbacks for what a model lacks, the client of an OpenAI-compatible server, call slots."""
 
 import asyncio
 import json
@@ -10,12 +10,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from anyio import CapacityLimiter
+
 from sleuth import prompts
 from sleuth.agents.llm import errors
-from sleuth.agents.llm.call_slots import CallSlots
 from sleuth.agents.llm.completions import STREAMED
 from sleuth.agents.llm.endpoint import Endpoint
-from sleuth.agents.llm.quote_grammar import constrain_quotes
 from sleuth.agents.llm.server_features import (
     CUT,
     PARAMETERS,
@@ -31,7 +31,7 @@ from sleuth.agents.llm.server_features import (
 from sleuth.agents.llm.tracing import TracedCall
 from sleuth.agents.model import EVIDENCE_CHECKER, Message, Reply, Request, Usage
 from sleuth.agents.role import NAMES
-from sleuth.tools.errors import ModelError, UnknownName, UsageError
+from sleuth.tools.errors import ModelError, ModelTimeout, UnknownName, UsageError
 from sleuth.tools.settings import Settings
 
 CALL_HEADER = "X-Sleuth-Call"
@@ -280,7 +280,11 @@ def _constrain(request: Request, can: Capabilities) -> tuple[dict[str, Any], str
     """
     if request.schema is not None:
         if "schema" in can:
-            schema = constrain_quotes(request.schema, request.messages) if "copies" in can else request.schema
+            schema = request.schema
+            if "copies" in can:
+                from sleuth.agents.llm.quote_grammar import constrain_quotes
+
+                schema = constrain_quotes(schema, request.messages)
             return {"response_format": schema_format(request.prompt.replace("/", "_"), schema)}, "", []
         _, text = prompts.load("shared/schema").render(schema=json.dumps(request.schema, ensure_ascii=False))
         return {}, f"\n\n{text}", [NO_SCHEMA]
@@ -290,3 +294,56 @@ def _constrain(request: Request, can: Capabilities) -> tuple[dict[str, Any], str
         _, text = prompts.load("shared/choices").render(choices=", ".join(request.choices))
         return {}, f"\n\n{text}", [NO_CHOICE]
     return {}, "", []
+
+
+class CallSlots:
+    """Slots for calls, at most `most` of them at a time.
+
+    A server that works on several calls needs longer for each of them. So a call that times out next to others is
+    repeated with half as many in flight, and only one that times out alone fails. Each reply within half of the
+    time-out raises the number again by one.
+
+    Usage:
+
+        slots = CallSlots(8, seconds=120)
+        while True:
+            async with slots.take():
+                return await send(request)
+    """
+
+    def __init__(self, most: int, *, seconds: float) -> None:
+        """`seconds` is the time-out of a call, which the call itself enforces."""
+        self.most = most
+        self.seconds = seconds
+        self.limiter = CapacityLimiter(most)
+
+    def take(self) -> "_Slot":
+        """Return a slot for one call; after a time-out next to other calls its block ends without an error."""
+        return _Slot(self)
+
+
+class _Slot:
+    def __init__(self, slots: CallSlots) -> None:
+        self._slots = slots
+
+    async def __aenter__(self) -> None:
+        limiter = self._slots.limiter
+        await limiter.acquire()
+        self._begun, self._busiest = time.monotonic(), limiter.borrowed_tokens
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        slots, limiter = self._slots, self._slots.limiter
+        busiest = max(self._busiest, limiter.borrowed_tokens)
+        is_repeated = isinstance(error, ModelTimeout) and busiest > 1
+        if is_repeated:
+            limiter.total_tokens = min(limiter.total_tokens, busiest // 2)
+            _log.warning(
+                "The model server is too slow for SLEUTH_CONCURRENCY=%d: calls that timed out are repeated, at most "
+                "%d at a time.",
+                slots.most,
+                limiter.total_tokens,
+            )
+        elif error is None and time.monotonic() - self._begun < slots.seconds / 2:
+            limiter.total_tokens = min(limiter.total_tokens + 1, slots.most)
+        limiter.release()
+        return is_repeated

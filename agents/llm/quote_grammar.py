@@ -12,7 +12,7 @@ from typing import Any
 from sleuth.agents.formatting import parse_sources
 from sleuth.agents.model import Message
 from sleuth.tools.text.normalization import clauses, unwrap_lines
-from sleuth.tools.text.sentences import sentence_spans
+from sleuth.tools.text.tokenization import sentence_spans
 
 MOST_CHARS = 240
 """The longest quote (`Quote`)."""

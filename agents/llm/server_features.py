@@ -30,8 +30,7 @@ from urllib.parse import urlencode
 
 from sleuth.agents.llm.completions import Completion, token_count
 from sleuth.agents.llm.endpoint import Endpoint
-from sleuth.agents.model import Message
-from sleuth.agents.thoughts import without_thoughts
+from sleuth.agents.model import Message, without_thoughts
 from sleuth.tools.errors import ModelError, ModelTimeout
 
 Capabilities = frozenset[str]

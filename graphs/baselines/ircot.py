@@ -25,7 +25,7 @@ from sleuth.graphs.evidence.outcomes import Generation, as_steps, finish, genera
 from sleuth.graphs.evidence.retrieval import as_sources, make_query, search_passages
 from sleuth.graphs.evidence.text_spans import strip_marks
 from sleuth.tools.search import Mode
-from sleuth.tools.text.sentences import sentence_spans
+from sleuth.tools.text.tokenization import sentence_spans
 
 _CONCLUSION = re.compile(r"\banswer is:?\s+(.+)", re.IGNORECASE)
 

@@ -20,8 +20,8 @@ from pydantic import Field, model_validator
 
 from sleuth.agents.llm.tracing import as_usage
 from sleuth.agents.roles import conversation, planning
-from sleuth.graphs.chat.messages import Messages, TextReply, answer_message, as_conversation, reply_id
-from sleuth.graphs.chat.question_rewriting import make_standalone
+from sleuth.graphs.chat.messages import Messages, TextReply, answer_message, reply_id
+from sleuth.graphs.chat.question_rewriting import as_conversation, make_standalone
 from sleuth.graphs.chat.references import refers_back, resolve_references
 from sleuth.graphs.chat.small_talk import REPLIES, is_answered_by_rule, reply_by_rule
 from sleuth.graphs.core.answer import Subrun, Verdict, total_cost

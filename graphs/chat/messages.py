@@ -1,7 +1,7 @@
 """Messages of a chat: their reducer, the part that roles read, and the data of ours besides the text."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 from uuid import NAMESPACE_OID, uuid5
 
 from langchain_core.messages import AIMessage, AnyMessage, convert_to_messages
@@ -10,13 +10,9 @@ from langgraph.channels import DeltaChannel
 from langgraph.graph.message import add_messages
 from pydantic import StringConstraints
 
-from sleuth.agents.formatting import Turn
 from sleuth.agents.llm.tracing import as_usage
-from sleuth.agents.roles.conversation import ConversationInput
 from sleuth.graphs.core.answer import Verdict, total_cost
 from sleuth.graphs.evidence.answer_text import with_footnotes
-
-_SPEAKERS: Final[dict[str, Literal["user", "assistant"]]] = {"human": "user", "ai": "assistant"}
 
 TextReply = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 """The reply to a clarifying question."""
@@ -53,16 +49,6 @@ class MessagesChannel(DeltaChannel[list[AnyMessage]]):
 
 
 Messages = MessagesChannel(append_messages)
-
-
-def as_conversation(messages: Sequence[AnyMessage], question: str) -> ConversationInput:
-    """Return the last message as a question, with the turns before it; what ended without an answer is left out."""
-    turns = (
-        Turn(speaker=_SPEAKERS[message.type], text=message.text)
-        for message in messages[:-1]
-        if message.type in _SPEAKERS and message.text and message.additional_kwargs.get("status") not in UNANSWERED
-    )
-    return ConversationInput(question=question, turns=tuple(turns))
 
 
 def reply_id(messages: Sequence[AnyMessage]) -> str:

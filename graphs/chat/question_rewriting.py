@@ -2,17 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Literal
 
+from langchain_core.messages import AnyMessage
 from langgraph.func import entrypoint
 
 from sleuth.agents.formatting import Turn
 from sleuth.agents.model_calls.caller import CallRecord, ModelCaller
 from sleuth.agents.roles.conversation import REWRITE, ConversationInput, Rewritten
+from sleuth.graphs.chat.messages import UNANSWERED
 from sleuth.graphs.chat.references import refers_back, resolve_references
 from sleuth.graphs.core.context import Services
 from sleuth.tools.storage.archive import Archive
 from sleuth.tools.tracing.callbacks import traced
+
+_SPEAKERS: Final[dict[str, Literal["user", "assistant"]]] = {"human": "user", "ai": "assistant"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,6 +26,16 @@ class RewrittenQuestion:
     question: str
     calls: dict[str, CallRecord]
     warnings: list[str]
+
+
+def as_conversation(messages: Sequence[AnyMessage], question: str) -> ConversationInput:
+    """Return the last message as a question, with the turns before it; what ended without an answer is left out."""
+    turns = (
+        Turn(speaker=_SPEAKERS[message.type], text=message.text)
+        for message in messages[:-1]
+        if message.type in _SPEAKERS and message.text and message.additional_kwargs.get("status") not in UNANSWERED
+    )
+    return ConversationInput(question=question, turns=tuple(turns))
 
 
 async def make_standalone(asking: ModelCaller | None, question: str, turns: Sequence[Turn]) -> str:

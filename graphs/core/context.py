@@ -1,11 +1,12 @@
-"""Objects that a run needs and its state cannot hold: settings, budget, model, retriever."""
+"""Parameters of a run, and objects that it needs and its state cannot hold: settings, budget, model, retriever."""
 
 import json
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Any, Protocol, Self, TypeVar
+from typing import Annotated, Any, Protocol, Self, TypedDict, TypeVar
 
+from langchain_core.callbacks.base import Callbacks
 from langgraph.runtime import RunControl
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,11 +18,11 @@ from sleuth.graphs.core.streaming import TokenStream
 from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search import Retriever
 from sleuth.tools.search.vectors import Embedder
-from sleuth.tools.settings import Tracing
-from sleuth.tools.sources.web_pages.page import PageText
+from sleuth.tools.settings import Profile, Tracing
 from sleuth.tools.storage.archive import Archive
 from sleuth.tools.storage.triples import MemoryTriples, TripleStore
 from sleuth.tools.types import content_hash
+from sleuth.tools.web_pages.page import Page, PageText
 
 A = TypeVar("A")
 
@@ -236,3 +237,50 @@ class Context(Services):
         """Return a hash of the settings, on which a run's seeds depend; the check of an answer changes none."""
         chosen = self.settings.model_dump_json(exclude=set(CheckedSettings.model_fields))
         return content_hash(f"{type(self.settings).__name__}{chosen}")[:16]
+
+
+DEFAULT_METHOD = "auto"
+
+
+class RunParameters(BaseModel):
+    """Settings of the method by name, budget, filter of the documents, and the model instead of the default one.
+
+    `label` is what lists of runs show instead of the question.
+    """
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    values: dict[str, Any] = {}
+    profile: Profile = "default"
+    budget: Budget = Budget()
+    where: str = ""
+    model: str = ""
+    label: str = ""
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters without what a subclass adds to them."""
+        return {name: getattr(self, name) for name in RunParameters.model_fields}
+
+
+class RunOptions(TypedDict, total=False):
+    """Options of a new run; all may be omitted."""
+
+    method: str | None
+    """A name from `sleuth.METHODS`; by default `auto`, without a model server `reader`."""
+    values: dict[str, Any]
+    """Settings of the method, such as `{"coarse_k": 5}`."""
+    budget: Budget
+    """What the run may spend."""
+    thread: str | None
+    """The thread id, generated if omitted."""
+    pages: Sequence[Page]
+    """Web pages to search instead of the collection; their text is stored with the run."""
+    with_collection: bool
+    """Search the collection as well as the pages."""
+    where: str
+    """A filter of the documents that are searched, such as "tag=contract date>=2025-01-01"."""
+    label: str
+    """What lists of runs show instead of the question."""
+    callbacks: Callbacks
+    """LangChain callback handlers that receive the nodes, model calls and searches of the run, in addition to those of
+    the LangChain run around it."""

@@ -4,16 +4,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from langgraph.graph import StateGraph
 from pydantic import BaseModel, ValidationError
 
 from sleuth.graphs.core.answer import Graph
-from sleuth.graphs.core.approval import Reply
 from sleuth.graphs.core.context import Ablation, Context, MethodSettings, Stage
 from sleuth.graphs.core.state import RunState
-from sleuth.tools.data_files import read_toml
+from sleuth.tools.checked_data import read_toml
+
+if TYPE_CHECKING:
+    from sleuth.graphs.core.approval import Reply
 
 CHAT: Final = "chat"
 SURVEY: Final = "survey"
@@ -107,7 +109,7 @@ class Method:
     answers: str = "answer"
     baseline: bool = False
     needs_model: bool = True
-    approval: type[Reply[Any]] | None = None
+    approval: "type[Reply[Any]] | None" = None
     start_from_plan: Callable[[dict[str, Any], Any], Mapping[str, Any]] | None = None
     summarize_update: Callable[[Mapping[str, Any]], list[str]] = summarize_update
     read_graph: Callable[[Mapping[str, Any]], Graph | None] = lambda state: None

@@ -1,26 +1,100 @@
-"""Tokens of replies while they are written: on the run's custom stream, and answers also on its `messages` stream.
+"""Events of a run, each with a `kind`; tokens are on its custom stream, and answers also on its `messages` stream.
 
-An item of the custom stream is a delta or a reset of `sleuth.graphs.core.events`, without its run. Tokens are not
-stored. The replies of roles are JSON or transcripts, so `sleuth.agents.llm.tracing` keeps them out of the `messages`
-stream. `AnswerStream` puts the text of the answer in them into it: chunks of one message, and at its end its usage.
+An item of the custom stream is a `Delta` or a `Reset` without its run. Tokens are not stored. The replies of roles are
+JSON or transcripts, so `sleuth.agents.llm.tracing` keeps them out of the `messages` stream. `AnswerStream` puts the
+text of the answer in them into it: chunks of one message, and at its end its usage.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from asyncio import create_task
+from collections.abc import Callable, Coroutine, Mapping
+from contextvars import copy_context
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Self
+from typing import Any, Literal, Self, TypeVar
 from uuid import UUID, uuid4
 
 from langchain_core.callbacks import BaseCallbackManager, Callbacks
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.config import get_config, get_stream_writer
 from pydantic_core import from_json
 
 from sleuth.agents.llm.tracing import as_message
 from sleuth.agents.model import Reply
+from sleuth.graphs.core.answer import Answer
 from sleuth.tools.langgraph_internals import StreamMessagesHandler, StreamMessagesHandlerV2
 from sleuth.tools.text.normalization import sanitize
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """A node started or finished; `update` is what it changed.
+
+    `part_of` is the outer run if this thread is a sub-run. `task` is the same when a node that was interrupted starts
+    again, and different for every other visit to it. `turn` is the id of the message in a chat that the step helps to
+    answer; empty for other runs.
+    """
+
+    kind: Literal["step"] = "step"
+    thread: str
+    node: str
+    state: Literal["started", "finished"]
+    update: dict[str, Any] = field(default_factory=dict)
+    method: str = ""
+    part_of: str = ""
+    task: str = ""
+    turn: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delta:
+    """Tokens of a reply that is being written. They are not stored; the node's `Step` has the result.
+
+    `call` is the id of the model call, as in the state's `calls` once it has ended. `is_answer` is true in the node
+    that writes the answer of the run.
+    """
+
+    kind: Literal["delta"] = "delta"
+    thread: str
+    node: str
+    role: str
+    call: str
+    text: str
+    is_answer: bool = False
+    method: str = ""
+    part_of: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reset:
+    """Revokes the deltas of a call: it is retried, or its reply cannot be used. A call without deltas has nothing to
+    revoke.
+    """
+
+    kind: Literal["reset"] = "reset"
+    thread: str
+    node: str
+    role: str
+    call: str
+    is_answer: bool = False
+    method: str = ""
+    part_of: str = ""
+
+
+Event = Step | Delta | Reset | Answer
+"""An event of a run; deltas and resets only reach subscribers."""
+
+_KINDS: dict[str, type[Step | Delta | Reset]] = {"step": Step, "delta": Delta, "reset": Reset}
+
+
+def parse_event(item: dict[str, Any]) -> Step | Delta | Reset:
+    """Return the event of an item of a run's stream."""
+    return _KINDS[item["kind"]](**item)
+
 
 _TRANSCRIPTS = "searcher"
 """The role of search-trained models, whose answer is between tags."""
@@ -256,3 +330,21 @@ class MessageEvents:
 
     def _send(self, event: str, **data: Any) -> None:  # noqa: ANN401 - JSON
         self._send_event({"event": event, **data})
+
+
+async def in_fresh_context(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in a fresh `contextvars` context, so that LangGraph does not treat it as a subgraph of this node.
+
+    Of the node's config only the callbacks are kept, so that a tracer of the caller also receives this work. The
+    `messages` stream of the caller is left out: its messages come from this node.
+    """
+    variables = copy_context()
+    outer = var_child_runnable_config.get()
+    callbacks = outer.get("callbacks") if outer else None
+    if isinstance(callbacks, BaseCallbackManager):
+        kept = callbacks.copy()
+        for handler in message_handlers(callbacks):
+            kept.remove_handler(handler)
+        callbacks = kept
+    variables.run(var_child_runnable_config.set, RunnableConfig(callbacks=callbacks) if callbacks else None)
+    return await create_task(work, context=variables)

@@ -37,11 +37,9 @@ from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 from sleuth.tools.evidence_checker.checker import Reading, is_same_answer
 from sleuth.tools.storage.archive import Archive
-from sleuth.tools.text.dates import read_date
 from sleuth.tools.text.language import may_be_english
-from sleuth.tools.text.normalization import single_line
-from sleuth.tools.text.sentences import sentence_spans
-from sleuth.tools.text.tokenization import name_key
+from sleuth.tools.text.normalization import read_date, single_line
+from sleuth.tools.text.tokenization import name_key, sentence_spans
 from sleuth.tools.types import Passage
 
 SPAN_WORDS = 12

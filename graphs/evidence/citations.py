@@ -11,9 +11,9 @@ from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.graphs.core.answer import Citation
 from sleuth.graphs.core.passages import RetrievedPassage
 from sleuth.graphs.evidence.text_spans import content_words, find_quote, find_sentence, find_sentences, find_words
-from sleuth.tools.documents.formats.content import quote_location
 from sleuth.tools.evidence_checker.checker import Reading
-from sleuth.tools.text.sentences import Span, sentence_spans
+from sleuth.tools.places import quote_location
+from sleuth.tools.text.tokenization import Span, sentence_spans
 from sleuth.tools.types import Passage
 
 RELEVANT = 0.5

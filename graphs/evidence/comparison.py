@@ -31,7 +31,7 @@ class Comparison:
         """Return the name that the question asks for.
 
         Args:
-            dates: the date of each name, as `sleuth.tools.text.dates.read_date` returns it.
+            dates: the date of each name, as `sleuth.tools.text.normalization.read_date` returns it.
 
         Returns:
             None if a date is missing, or if they do not differ as far as both are given.

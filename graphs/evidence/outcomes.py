@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Step
+from sleuth.agents.model import first_token_probability
 from sleuth.agents.model_calls.caller import ModelCaller
-from sleuth.agents.model_calls.logprobs import first_token_probability
 from sleuth.agents.role import I, Role
 from sleuth.agents.roles.inputs import CitedTrajectoryInput, ReadInput, TrajectoryInput
 from sleuth.agents.roles.reading import ANSWER, ANSWER_WITH_SOURCES, READ, Final, Reading

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 
 from sleuth.tools.text.names import FUNCTION_WORDS
-from sleuth.tools.text.sentences import Span, sentence_spans
-from sleuth.tools.text.tokenization import tokenize
+from sleuth.tools.text.tokenization import Span, sentence_spans, tokenize
 
 _MARKS = re.compile(r"(?<!\s)\s*+\[\d+(?:\s*,\s*\d+)*\]")
 

@@ -8,7 +8,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from psycopg_pool import AsyncConnectionPool
 
-from sleuth.graphs.persistence.sqlite_checkpoints import drop_partial_writes
+from sleuth.graphs.persistence.checkpoints import drop_partial_writes
 from sleuth.graphs.persistence.thread_locks import lost
 
 _HELD = "SELECT 1 FROM sleuth_leases WHERE thread = %s AND token = %s FOR SHARE"

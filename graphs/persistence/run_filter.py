@@ -1,14 +1,17 @@
-"""The filter of the list of runs, and its query."""
+"""The filter of the list of runs, its query, and the JSON that clients of the server store with a run."""
 
+import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, or_, select, tuple_
+from sqlalchemy import Column, ColumnElement, Select, and_, cast, func, literal, or_, select, tuple_
+from sqlalchemy.dialects.postgresql import JSONB
 
-from sleuth.graphs.persistence.client_data import has_item
 from sleuth.graphs.persistence.tables import threads
+from sleuth.tools.checked_data import check_json
+from sleuth.tools.errors import UsageError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,3 +91,44 @@ def _times(wanted: RunFilter) -> Iterator[ColumnElement[bool]]:
         yield tuple_(columns.updated_at, columns.id) < tuple_(wanted.before, wanted.before_id)
     elif wanted.before:
         yield columns.updated_at < wanted.before
+
+
+MAX_METADATA = 16_384
+"""Characters of metadata or feedback that a thread stores."""
+
+MAX_METADATA_OF_OWNER = 16 << 20
+"""Characters of the metadata of all threads of an owner."""
+
+
+def to_stored_json(value: object) -> str:
+    """Return JSON in the one form in which equal values are equal texts.
+
+    Raises:
+        UsageError: the databases cannot store it, or it is too long.
+    """
+    check_json(value)
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    if len(text) > MAX_METADATA:
+        raise UsageError(
+            f"A thread stores {MAX_METADATA:,} characters of metadata or feedback, these are {len(text):,}."
+        )
+    return text
+
+
+def has_item(column: Column[str], key: str, value: Any, *, dialect: str) -> ColumnElement[bool]:  # noqa: ANN401 - JSON
+    """Return the condition that a column's JSON object has an item."""
+    wanted = to_stored_json(value)
+    if dialect == "postgresql":
+        return cast(column, JSONB)[key] == cast(literal(wanted), JSONB)
+    item = func.json_each(column).table_valued("key", "value", "type")
+    same: list[ColumnElement[bool]] = [item.c.key == key]
+    match value:
+        case None | bool():
+            same.append(item.c.type == wanted)
+        case dict() | list():
+            same += [item.c.type.in_(("object", "array")), item.c.value == wanted]
+        case str():
+            same += [item.c.type == "text", item.c.value == value]
+        case _:
+            same += [item.c.type.in_(("integer", "real")), item.c.value == value]
+    return select(literal(1)).select_from(item).where(*same).exists()

@@ -12,14 +12,11 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from sqlalchemy import URL, event
 from sqlalchemy.engine import Engine
 
-from sleuth.graphs.persistence.serializer import CheckpointSerializer
-from sleuth.graphs.persistence.sqlite_checkpoints import UNSYNCED, SqliteCheckpoints
+from sleuth.graphs.persistence.checkpoints import UNSYNCED, CheckpointSerializer, SqliteCheckpoints
 from sleuth.graphs.persistence.tables import prepare_tables
 from sleuth.graphs.persistence.thread_locks import FileThreadLocks, PostgresThreadLocks, ThreadLocks
 from sleuth.graphs.persistence.threads import Threads
-from sleuth.tools.errors import StoreError, ThreadBusy
-from sleuth.tools.optional_imports import extra
-from sleuth.tools.retry import retry
+from sleuth.tools.errors import StoreError, ThreadBusy, extra
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.archive import SqlArchive
 from sleuth.tools.storage.database import (
@@ -28,6 +25,7 @@ from sleuth.tools.storage.database import (
     is_database_error,
     open_engine,
     remedy_of,
+    retry,
     sqlite_url,
     warn_of_loss,
 )

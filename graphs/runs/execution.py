@@ -1,5 +1,11 @@
-"""Execution of a run: compile a method, stream its steps, resume after the budget was used up, and run sub-runs."""
+"""Execution of a run: compile a method, stream its steps, resume after the budget was used up, and run sub-runs.
 
+A checkpoint records the start of its piece of work (a start or a resume) and the seconds of the pieces before it. So a
+pause between a stop and a resume is not counted, a fork counts its own path, and reading a run gives the same number
+every time. The work of a killed process after its last checkpoint is not counted.
+"""
+
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -20,7 +26,6 @@ from langgraph.types import Command, StateSnapshot
 from sleuth.graphs.core.context import Context, MethodSettings, SubrunRequest, SubrunResult
 from sleuth.graphs.core.state import find_hashes
 from sleuth.graphs.core.streaming import TokenStream
-from sleuth.graphs.core.wall_clock import seconds_at
 from sleuth.graphs.persistence.tables import LONGEST_NAME
 from sleuth.graphs.registry import configure, runnable
 from sleuth.tools.langgraph_internals import COPY
@@ -198,3 +203,26 @@ def end_subrun(thread: str, values: Mapping[str, Any]) -> SubrunResult:
     kept = ("verdict", "notes", "calls", "warnings")
     found = sorted(find_hashes({name: value for name, value in values.items() if name != "calls"}))
     return SubrunResult(thread=thread, found=found, **{name: values[name] for name in kept})
+
+
+_BEGAN, _BEFORE = "sleuth_began", "sleuth_seconds_before"
+
+
+def with_clock(config: RunnableConfig, before: float) -> RunnableConfig:
+    """Return a config whose checkpoints count seconds from this moment, after those `before`."""
+    return {**config, "metadata": {_BEFORE: before, _BEGAN: time.time()}}
+
+
+def with_paused_clock(config: RunnableConfig, state: StateSnapshot) -> RunnableConfig:
+    """Return a config for a checkpoint that is copied from another one without working."""
+    return {**config, "metadata": {_BEFORE: seconds_at(state)}}
+
+
+def seconds_at(state: StateSnapshot) -> float:
+    """Return the seconds that a run had worked at a checkpoint."""
+    metadata: dict[str, Any] = dict(state.metadata or {})
+    before, began = float(metadata.get(_BEFORE, 0.0)), metadata.get(_BEGAN)
+    if began is None or not state.created_at:
+        return before
+    worked = datetime.fromisoformat(state.created_at).timestamp() - float(began)
+    return round(before + max(worked, 0.0), 3)  # a clock that is set back counts nothing

@@ -14,14 +14,13 @@ from typing_extensions import is_typeddict
 
 from sleuth import prompts
 from sleuth.agents.model_calls.caller import CallRecord
-from sleuth.graphs.core.events import Step
 from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.core.state import Keyed, KeysOf, Question, find_hashes, merge_keys, same_question
-from sleuth.graphs.core.wall_clock import with_paused_clock
-from sleuth.graphs.persistence.serializer import CheckpointSerializer
-from sleuth.graphs.persistence.threads import Origin, Thread
+from sleuth.graphs.core.streaming import Step
+from sleuth.graphs.persistence.checkpoints import CheckpointSerializer
+from sleuth.graphs.persistence.tables import Origin, Thread
 from sleuth.graphs.registry import runnable
-from sleuth.graphs.runs.execution import checkpoint_id_of, newest_branch, now, parent_id
+from sleuth.graphs.runs.execution import checkpoint_id_of, newest_branch, now, parent_id, with_paused_clock
 from sleuth.graphs.runs.reading import accept_state, unknown_checkpoint
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import RunError, UnknownName, UsageError

@@ -4,20 +4,17 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
 from sleuth.graphs.core.answer import Answer, Verdict, public_notes, subruns_in, total_cost
-from sleuth.graphs.core.approval import describe_request
 from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.core.state import SCHEMA_VERSION
-from sleuth.graphs.core.wall_clock import seconds_at
 from sleuth.graphs.persistence.store import Store
-from sleuth.graphs.persistence.threads import (
-    Thread,
-)
+from sleuth.graphs.persistence.tables import Thread
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.execution import (
     RECURSION_LIMIT,
     Compiled,
     checkpoint_id_of,
     compile_method,
+    seconds_at,
 )
 from sleuth.graphs.runs.turns import (
     is_unfinished,
@@ -71,6 +68,8 @@ class RunReader:
         kind, id, state = runnable(thread.method), thread.id, await self.state(thread)
         asks, verdict = pending_interrupt(state), state.values.get("verdict")
         if asks:
+            from sleuth.graphs.core.approval import describe_request
+
             text = describe_request(asks) if "action_requests" in asks else str(asks["question"])
             verdict = Verdict(status="waiting", text=text, citations=[])
         if not verdict or (thread.method == CHAT and is_unfinished(thread, state)):

@@ -6,15 +6,14 @@ from pydantic import SkipValidation, field_validator, model_validator
 
 from sleuth.graphs.chat.small_talk import as_chat
 from sleuth.graphs.core.answer import Answer
-from sleuth.graphs.core.context import MethodSettings
+from sleuth.graphs.core.context import DEFAULT_METHOD, MethodSettings, RunParameters
 from sleuth.graphs.core.method import CHAT, Method
-from sleuth.graphs.core.run_parameters import DEFAULT_METHOD, RunParameters
 from sleuth.graphs.registry import configure, runnable
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Profile
-from sleuth.tools.sources.web_pages.page import PageText
 from sleuth.tools.storage.filters import parse_filter
 from sleuth.tools.text.normalization import check_unicode
+from sleuth.tools.web_pages.page import PageText
 
 MAX_QUESTION = 20_000
 """Characters; longer questions are documents."""

@@ -16,24 +16,19 @@ from langgraph.runtime import RunControl
 
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget, Context, SubrunRequest, SubrunResult
-from sleuth.graphs.core.events import Event, parse_event
 from sleuth.graphs.core.method import CHAT
-from sleuth.graphs.core.streaming import TokenStream
-from sleuth.graphs.core.wall_clock import seconds_at, with_clock
-from sleuth.graphs.persistence.threads import (
-    Origin,
-    RunResult,
-    Thread,
-    ThreadState,
-)
+from sleuth.graphs.core.streaming import Event, TokenStream, parse_event
+from sleuth.graphs.persistence.tables import Origin, RunResult, Thread, ThreadState
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.execution import (
     begin_subrun,
     end_subrun,
     now,
     resume_with_budget,
+    seconds_at,
     stream_steps,
     subrun_thread,
+    with_clock,
 )
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.starting import RunStarter
@@ -44,10 +39,9 @@ from sleuth.graphs.runs.turns import (
 )
 from sleuth.tools.errors import RunError, SleuthError
 from sleuth.tools.search.retriever import FilteredRetriever
-from sleuth.tools.sources.web_pages.page import PageText
-from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever
 from sleuth.tools.storage.database import is_database_error
 from sleuth.tools.tracing.callbacks import add_callbacks
+from sleuth.tools.web_pages.page import PageText
 
 
 class RunService(RunStarter):
@@ -151,10 +145,13 @@ class RunService(RunStarter):
     async def _context(self, thread: Thread, streams: TokenStream | None) -> Context:
         if self.services is None:
             raise RunError("This store was opened for reading: open it with services to run something.")
-        pages, retriever = await self._pages_of(thread), self.services.retriever
+        pages = tuple(map(PageText.from_json, await self.store.archive.load(thread.options.pages.texts)))
+        retriever = self.services.retriever
         if where := thread.options.where:
             retriever = FilteredRetriever(retriever, where)
         if pages:
+            from sleuth.tools.web_pages.retriever import FusedRetriever, PageRetriever
+
             over = PageRetriever.over(pages, self.services.embedder)
             retriever = FusedRetriever(over, retriever) if thread.options.pages.with_collection else over
         return self.services.context(
@@ -166,10 +163,6 @@ class RunService(RunStarter):
             hops=StoreSubruns(runs=self, outer=thread),
             token_stream=streams,
         )
-
-    async def _pages_of(self, thread: Thread) -> tuple[PageText, ...]:
-        """Return the pages of a thread as they were when it was started."""
-        return tuple(map(PageText.from_json, await self.store.archive.load(thread.options.pages.texts)))
 
 
 def _describe(error: Exception, id: str) -> str:

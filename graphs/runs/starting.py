@@ -12,11 +12,10 @@ from langgraph.types import StateSnapshot
 from sleuth.graphs.chat.small_talk import is_answered_by_rule, settings_of_command
 from sleuth.graphs.core.context import Budget, MethodSettings, Services
 from sleuth.graphs.core.method import CHAT, SURVEY, Method
-from sleuth.graphs.core.wall_clock import with_paused_clock
 from sleuth.graphs.evidence.check import require_checker
 from sleuth.graphs.persistence.store import Store
-from sleuth.graphs.persistence.tables import LONGEST_NAME
-from sleuth.graphs.persistence.threads import (
+from sleuth.graphs.persistence.tables import (
+    LONGEST_NAME,
     NAME,
     Origin,
     StoredOptions,
@@ -29,6 +28,7 @@ from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.execution import (
     checkpoint_id_of,
     now,
+    with_paused_clock,
 )
 from sleuth.graphs.runs.reading import RunReader
 from sleuth.graphs.runs.request import RunRequest

@@ -18,9 +18,8 @@ from sleuth.graphs.chat.messages import (
     unanswered_message,
 )
 from sleuth.graphs.core.answer import Answer, Verdict
-from sleuth.graphs.core.approval import parse_typed_decision
 from sleuth.graphs.core.method import CHAT
-from sleuth.graphs.persistence.threads import Thread, ThreadState, Turn
+from sleuth.graphs.persistence.tables import Thread, ThreadState, Turn
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.execution import checkpoint_id_of
 from sleuth.tools.errors import RunError, UsageError
@@ -70,6 +69,8 @@ def read_reply(method: str, state: StateSnapshot, reply: Any) -> Any:  # noqa: A
     if isinstance(reply, dict) and reply.keys() == {waiting.id}:
         reply = reply[waiting.id]
     if "action_requests" in waiting.value:
+        from sleuth.graphs.core.approval import parse_typed_decision
+
         schema, remedy = runnable(method).approval, "Reply approve, reject, or with another list."
         reply = parse_typed_decision(reply, waiting.value) if isinstance(reply, str) else reply
     try:

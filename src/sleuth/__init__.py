@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sleuth.graphs.core.answer import Answer as Answer, Citation as Citation, Note as Note
-    from sleuth.graphs.core.context import Budget as Budget, Context as Context
-    from sleuth.graphs.core.events import Delta as Delta, Reset as Reset, Step as Step
+    from sleuth.graphs.core.context import Budget as Budget, Context as Context, RunOptions as RunOptions
+    from sleuth.graphs.core.streaming import Delta as Delta, Reset as Reset, Step as Step
     from sleuth.tools.ingestion.ingestion import IngestReport as IngestReport
     from sleuth.graphs.registry import METHODS as METHODS
-    from sleuth.graphs.core.run_parameters import RunOptions as RunOptions
     from sleuth.graphs.runs.history import CheckpointView as CheckpointView
     from sleuth.studio.client import sync as sync
     from sleuth.studio.client.functions import (
@@ -51,9 +50,9 @@ _PUBLIC = {
     "Note": "sleuth.graphs.core.answer.Note",
     "Budget": "sleuth.graphs.core.context.Budget",
     "Context": "sleuth.graphs.core.context.Context",
-    "Delta": "sleuth.graphs.core.events.Delta",
-    "Reset": "sleuth.graphs.core.events.Reset",
-    "Step": "sleuth.graphs.core.events.Step",
+    "Delta": "sleuth.graphs.core.streaming.Delta",
+    "Reset": "sleuth.graphs.core.streaming.Reset",
+    "Step": "sleuth.graphs.core.streaming.Step",
     "IngestReport": "sleuth.tools.ingestion.ingestion.IngestReport",
     "METHODS": "sleuth.graphs.registry.METHODS",
     "CheckpointView": "sleuth.graphs.runs.history.CheckpointView",
@@ -74,7 +73,7 @@ _PUBLIC = {
     "tag": "sleuth.studio.client.functions.tag",
     "tags": "sleuth.studio.client.functions.tags",
     "untag": "sleuth.studio.client.functions.untag",
-    "RunOptions": "sleuth.graphs.core.run_parameters.RunOptions",
+    "RunOptions": "sleuth.graphs.core.context.RunOptions",
     "Sleuth": "sleuth.studio.client.sleuth.Sleuth",
     "open": "sleuth.studio.client.sleuth.open_sleuth",
     "SleuthError": "sleuth.tools.errors.SleuthError",

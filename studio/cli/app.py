@@ -11,8 +11,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
-from sleuth.tools.errors import SleuthError, UsageError
-from sleuth.tools.optional_imports import DISTRIBUTION, EXTRA_OF
+from sleuth.tools.errors import DISTRIBUTION, EXTRA_OF, SleuthError, UsageError
 
 P = ParamSpec("P")
 
@@ -20,33 +19,33 @@ _NO_UTF8 = "surrogates not allowed"
 """Python's reason not to encode what it has made of bytes in an argument."""
 
 COMMANDS = {
-    "init": "init.init",
-    "ingest": "documents.ingest",
-    "sync": "sync.sync",
-    "docs": "documents.docs_app",
-    "search": "documents.search",
-    "triples": "triples.triples_app",
-    "ask": "ask.ask",
-    "survey": "survey.survey",
-    "report": "report.report",
-    "resume": "ask.resume",
-    "runs": "runs.runs_app",
-    "methods": "methods.methods",
-    "eval": "evaluate.evaluate_command",
-    "questions": "evaluate.questions_app",
-    "calibrate": "calibrate.calibrate_command",
-    "model": "model.model_app",
-    "serve": "serve.serve",
-    "mcp": "mcp.mcp",
-    "backup": "backup.backup",
-    "restore": "backup.restore",
-    "doctor": "doctor.doctor",
+    "init": ("init.init", "Find the model server and write sleuth.toml."),
+    "ingest": ("documents.ingest", "Ingest files and folders."),
+    "sync": ("sync.sync", "Make the documents follow a folder."),
+    "docs": ("documents.docs_app", "List, show, delete and restore documents."),
+    "search": ("documents.search", "Search passages; no model is called."),
+    "triples": ("triples.triples_app", "Extract or import triples for graph search and RAS."),
+    "ask": ("ask.ask", "Answer a question, or begin a chat."),
+    "survey": ("survey.survey", "Ask every document the same questions."),
+    "report": ("report.report", "Write a report of several sections with sources."),
+    "resume": ("ask.resume", "Resume an interrupted or forked run."),
+    "runs": ("runs.runs_app", "List, inspect, fork, export, delete and prune runs."),
+    "methods": ("methods.methods", "List the methods and their settings."),
+    "eval": ("evaluate.evaluate_command", "Evaluate methods and search modes."),
+    "questions": ("evaluate.questions_app", "Write evaluation questions."),
+    "calibrate": ("calibrate.calibrate_command", "Fit CRP-RAG's threshold for the model."),
+    "model": ("model.model_app", "Manage the embedded model server."),
+    "serve": ("serve.serve", "Serve the chat page and the APIs over HTTP."),
+    "mcp": ("mcp.mcp", "Serve an MCP client over standard input and output."),
+    "backup": ("backup.backup", "Write all documents and runs into one archive."),
+    "restore": ("backup.restore", "Put the content of an archive into an empty home."),
+    "doctor": ("doctor.doctor", "Check the installation and the servers."),
 }
-"""Each command's function or Typer app in `sleuth.studio.cli.commands`."""
+"""Each command's function or Typer app in `sleuth.studio.cli.commands`, and its line in `sleuth --help`."""
 
 
 class LazyGroup(TyperGroup):
-    """Group that imports a command's module when the command is used or listed."""
+    """Group that imports a command's module when the command is used."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - Typer has a Click of its own
         """Return the names of the commands."""
@@ -55,6 +54,11 @@ class LazyGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - of Click
         """Return a command; None if there is none of this name."""
         return load(cmd_name) if cmd_name in COMMANDS else None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - of Click
+        """Write the list of the commands; the base imports each of them for its docstring."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
 
 app = typer.Typer(
@@ -82,7 +86,7 @@ def run_async(command: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, No
 
 def load(name: str) -> Any:  # noqa: ANN401 - the class differs between versions of Typer
     """Import a command's module and return the command that Typer makes of it."""
-    module, _, attribute = COMMANDS[name].rpartition(".")
+    module, _, attribute = COMMANDS[name][0].rpartition(".")
     found = getattr(import_module(f"sleuth.studio.cli.commands.{module}"), attribute)
     group = typer.Typer(rich_markup_mode=app.rich_markup_mode)
     if isinstance(found, typer.Typer):

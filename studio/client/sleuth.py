@@ -18,44 +18,38 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from sleuth.agents.model import DEMO_MODEL, Message, NamedModel, Reply, Request
 from sleuth.graphs.core.answer import Answer
-from sleuth.graphs.core.context import Budget, Context, Services
-from sleuth.graphs.core.events import Event
+from sleuth.graphs.core.context import DEFAULT_METHOD, Budget, Context, RunOptions, Services
 from sleuth.graphs.core.method import CHAT, MODELLESS_METHOD
-from sleuth.graphs.core.run_parameters import DEFAULT_METHOD, RunOptions
-from sleuth.graphs.core.streaming import TokenStream
-from sleuth.graphs.core.subrun import in_fresh_context
+from sleuth.graphs.core.streaming import Event, TokenStream, in_fresh_context
 from sleuth.graphs.core.thresholds import fitted_thresholds
 from sleuth.graphs.evidence.reading_model import with_reading_roles
-from sleuth.graphs.methods.hybrid_rag.knowledge_graph.backends import open_graph
 from sleuth.graphs.methods.hybrid_rag.question_attributes import find_svm
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.execution import CheckpointerSubruns
-from sleuth.graphs.runs.history import CheckpointView, fork_run, list_checkpoints
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.callers import Opener
-from sleuth.studio.model_server.adapter import PACKAGED
+from sleuth.studio.model_server.models import PACKAGED
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import ModelTimeout, ModelUnavailable, RunError, SleuthError
 from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search import Mode, Query, Retriever, find_mode
 from sleuth.tools.search.langchain import LangChainRetriever
-from sleuth.tools.search.reranker import CompressorReranker
 from sleuth.tools.search.vectors.embedder import LangChainEmbedder
 from sleuth.tools.settings import Settings
-from sleuth.tools.sources.web_pages.page import read_pages
 from sleuth.tools.storage.catalogue import Listed
 from sleuth.tools.storage.locks import hold
 from sleuth.tools.storage.triples import MemoryTriples
-from sleuth.tools.tracing.callbacks import check_callbacks
-from sleuth.tools.tracing.exporter import open_tracer
+from sleuth.tools.tracing.callbacks import check_callbacks, open_tracer
 from sleuth.tools.types import Hit
 
 if TYPE_CHECKING:
     from langchain_core.documents import BaseDocumentCompressor
     from langchain_core.runnables import Runnable
     from langchain_core.tools import BaseTool
+
+    from sleuth.graphs.runs.history import CheckpointView
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +116,10 @@ class Sleuth:
         self.opener.check()
         callbacks, pages = options.pop("callbacks", None), options.pop("pages", ())
         request = RunRequest(question=question, **options)
-        request = request.model_copy(update={"pages": await read_pages(pages)})
+        if pages:
+            from sleuth.tools.web_pages.reading import read_pages
+
+            request = request.model_copy(update={"pages": await read_pages(pages)})
         async with aclosing(self.run(request, deltas=deltas, callbacks=callbacks)) as events:
             async for event in events:
                 yield event
@@ -183,8 +180,10 @@ class Sleuth:
         """Return the best `k` passages, best first; takes the arguments of `sleuth.search`."""
         return await self.searched.search(Query(text=query, k=k, mode=find_mode(mode), where=where))
 
-    async def history(self, thread: str) -> list[CheckpointView]:
+    async def history(self, thread: str) -> "list[CheckpointView]":
         """Return all checkpoints of a run, the newest first; raise UnknownName for an unknown run."""
+        from sleuth.graphs.runs.history import list_checkpoints
+
         self.opener.check()
         return await list_checkpoints(self.runs, thread)
 
@@ -213,6 +212,8 @@ class Sleuth:
             UnknownName: no such run, checkpoint, field or method.
             UsageError: a field has another type.
         """
+        from sleuth.graphs.runs.history import fork_run
+
         self.opener.check()
         return await fork_run(self.runs, thread, at=at, changes=changes, into=into, name=name)
 
@@ -368,6 +369,8 @@ async def open_sleuth(
         own = LangChainEmbedder(embedder) if embedder else None
         collection = await stack.enter_async_context(await Collection.open(settings, embedder=own))
         if reranker:
+            from sleuth.tools.search.reranker import CompressorReranker
+
             collection.reranker = CompressorReranker(reranker)
         store = await stack.enter_async_context(open_store(settings))
         services = await stack.enter_async_context(open_services(settings, client, collection))
@@ -440,7 +443,12 @@ async def open_services(
     await asyncio.to_thread(open_tracer, settings.tracing)
     checker = await asyncio.to_thread(EvidenceChecker.of_settings, settings)
     own = collection.triples(model=model.name_of("extractor")) if triples is None else None
-    async with open_graph(settings.knowledge_graph, own, proxy=settings.proxy) as graph:
+    async with AsyncExitStack() as stack:
+        graph = None
+        if settings.knowledge_graph or (own and await own.any()):
+            from sleuth.graphs.methods.hybrid_rag.knowledge_graph.backends import open_graph
+
+            graph = await stack.enter_async_context(open_graph(settings.knowledge_graph, own, proxy=settings.proxy))
         yield Services(
             model=with_reading_roles(model, checker, settings.models),
             retriever=collection,

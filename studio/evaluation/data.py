@@ -15,7 +15,7 @@ from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.json_lines import read_lines_as
 from sleuth.tools.settings import Profile
-from sleuth.tools.sources.web_pages.page import Page
+from sleuth.tools.web_pages.page import Page
 
 FALSE_PREMISE = "false_premise"
 """The benchmark's type of question to which "invalid question" is a right answer, too."""

@@ -23,7 +23,7 @@ from sleuth.studio.evaluation.retrieval import measure_search
 from sleuth.studio.evaluation.run_folder import settle_plan
 from sleuth.studio.evaluation.runs import Job, judge_all, make_jobs, open_runner, process
 from sleuth.tools.collection import Collection
-from sleuth.tools.optional_imports import DISTRIBUTION
+from sleuth.tools.errors import DISTRIBUTION
 from sleuth.tools.search import Mode
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.locks import hold

@@ -10,8 +10,9 @@ from sleuth.agents.roles.searching import parse_results
 from sleuth.graphs.core.context import Services
 from sleuth.studio.evaluation.data import GoldQuestion
 from sleuth.tools.collection import Collection
-from sleuth.tools.sources.web_pages.page import PageText, read_pages
 from sleuth.tools.types import Passage
+from sleuth.tools.web_pages.page import PageText
+from sleuth.tools.web_pages.reading import read_pages
 
 MAX_PAGES = 32
 """Questions whose pages are kept: systems take turns question by question."""

@@ -40,7 +40,7 @@ from sleuth.tools.errors import BadReply, ContextTooLong, UsageError
 from sleuth.tools.search import Query
 from sleuth.tools.storage.archive import MemoryArchive
 from sleuth.tools.text.names import kept_names
-from sleuth.tools.text.sentences import sentences
+from sleuth.tools.text.tokenization import sentences
 from sleuth.tools.tracing.callbacks import traced
 from sleuth.tools.types import Passage
 

@@ -15,8 +15,7 @@ from uuid import UUID
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.types import INTERRUPT, RESUME
 
-from sleuth.graphs.persistence.serializer import CheckpointSerializer
-from sleuth.graphs.persistence.sqlite_checkpoints import SqliteCheckpoints
+from sleuth.graphs.persistence.checkpoints import CheckpointSerializer, SqliteCheckpoints
 from sleuth.graphs.registry import METHODS, OTHERS
 from sleuth.graphs.runs.execution import compile_method
 from sleuth.graphs.runs.pruning import materialize_checkpoint

@@ -5,20 +5,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sleuth.studio.model_server.models import DEFAULT_MODEL, MODELS, ModelName
+from sleuth.studio.model_server.models import DEFAULT_MODEL, PACKAGED, ModelName
 from sleuth.tools.errors import UsageError
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-PACKAGED = {name: folder for name in MODELS if (folder := Path(__file__).with_name(name)).is_dir()}
-"""The folders of the packaged adapters by the name of their model, each with a model card, and perhaps thresholds."""
-DEMO_NOTICES = {
-    name: f"{name} is a demo model: {model.expect}. Get a real one: ollama pull qwen3:4b && sleuth init"
-    for name, model in MODELS.items()
-    if name in PACKAGED
-}
-"""What users of an embedded model read, by its name."""
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 NONE = "none"
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from sleuth.tools.data_files import read_toml
+from sleuth.tools.checked_data import read_toml
 
 ModelName = Literal["tiny", "small", "medium"]
 InstallName = Literal[ModelName, "reader"]
@@ -53,3 +53,11 @@ MODELS = read_toml(Path(__file__).with_name("models.toml"), dict[str, EmbeddedMo
 DEFAULT_MODEL: ModelName = "tiny"
 READER = read_toml(Path(__file__).with_name("reader.toml"), WeightsFile)
 """The base of the large evidence checker."""
+PACKAGED = {name: folder for name in MODELS if (folder := Path(__file__).with_name(name)).is_dir()}
+"""The folders of the packaged adapters by the name of their model, each with a model card, and perhaps thresholds."""
+DEMO_NOTICES = {
+    name: f"{name} is a demo model: {model.expect}. Get a real one: ollama pull qwen3:4b && sleuth init"
+    for name, model in MODELS.items()
+    if name in PACKAGED
+}
+"""What users of an embedded model read, by its name."""

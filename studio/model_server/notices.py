@@ -3,8 +3,7 @@
 import re
 
 from sleuth.studio.console.output import progress_console
-from sleuth.studio.model_server.adapter import DEMO_NOTICES
-from sleuth.studio.model_server.models import MODELS
+from sleuth.studio.model_server.models import DEMO_NOTICES, MODELS
 
 _SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)([mb])(?![^\W_])", re.IGNORECASE)
 _BILLION = {"m": 0.001, "b": 1.0}

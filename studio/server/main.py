@@ -13,7 +13,7 @@ from sleuth.studio.server.state import server_state_of
 from sleuth.studio.server.telemetry.logs import LogFormat, configure_logging
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings, Tracing, is_loopback
-from sleuth.tools.tracing.exporter import export_now
+from sleuth.tools.tracing.callbacks import export_now
 
 SHUTDOWN_TIMEOUT = 10
 """Seconds that open connections have to end."""

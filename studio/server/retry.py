@@ -5,8 +5,7 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from sleuth.tools.retry import retry
-from sleuth.tools.storage.database import is_away
+from sleuth.tools.storage.database import is_away, retry
 
 _log = logging.getLogger(__name__)
 

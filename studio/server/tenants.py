@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from sleuth.agents.model import NamedModel
+from sleuth.graphs.core.context import DEFAULT_METHOD
 from sleuth.graphs.core.method import MODELLESS_METHOD
-from sleuth.graphs.core.run_parameters import DEFAULT_METHOD
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.persistence.threads import Threads
 from sleuth.graphs.runs.service import RunService

@@ -14,7 +14,7 @@ import pytest
 from sleuth.agents.roles.judging import CONSISTENCY
 from sleuth.agents.roles.reading import READ
 from sleuth.graphs.core.thresholds import fitted_thresholds
-from sleuth.studio.model_server.adapter import PACKAGED, resolve_adapter
+from sleuth.studio.model_server.adapter import resolve_adapter
 from sleuth.studio.model_server.flags import (
     MARKER,
     ServeOptions,
@@ -24,6 +24,7 @@ from sleuth.studio.model_server.flags import (
     serve_environment,
 )
 from sleuth.studio.model_server.install import LOCK, TORCH_LOCK, check_platform, locked_pins, missing_pins
+from sleuth.studio.model_server.models import PACKAGED
 from sleuth.studio.model_server.server import ModelServerState, ServerFiles, stop
 from sleuth.studio.model_server.torch_index import configured_links, find_cpu_wheel
 from sleuth.tools.errors import SleuthError, UsageError

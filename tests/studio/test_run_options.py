@@ -5,7 +5,7 @@ from collections.abc import Set
 
 import pytest
 
-from sleuth.graphs.core.run_parameters import RunOptions, RunParameters
+from sleuth.graphs.core.context import RunOptions, RunParameters
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.studio.cli.commands.ask import ask
 from sleuth.studio.mcp import Tools

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from sleuth.tools.data_files import read_toml
+from sleuth.tools.checked_data import read_toml
 
 
 class Row(BaseModel, extra="forbid"):

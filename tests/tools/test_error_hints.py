@@ -2,8 +2,7 @@
 
 import pytest
 
-from sleuth.tools.errors import MissingExtra, UnknownName
-from sleuth.tools.optional_imports import extra
+from sleuth.tools.errors import MissingExtra, UnknownName, extra
 
 METHODS = ["par-rag", "plain-rag", "retro-rag", "auto", "search-trained"]
 NEAR = {"par-rg": "par-rag", "plan-rag": "plain-rag", "retrorag": "retro-rag", "serch-trained": "search-trained"}

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import from_json, to_json
 
+from sleuth.tools.checked_data import MOST_LEVELS, check_json
 from sleuth.tools.errors import UsageError
-from sleuth.tools.json_values import MOST_LEVELS, check_json
 
 
 def nested(levels: int) -> Any:

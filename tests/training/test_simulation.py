@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from sleuth import prompts
 from sleuth.agents.formatting import Source, Step
-from sleuth.agents.model import Message, Reply, Request
-from sleuth.agents.model_calls.logprobs import perplexity
+from sleuth.agents.model import Message, Reply, Request, perplexity
 from sleuth.agents.role import NAMES, Role
 from sleuth.agents.roles.inputs import QuestionInput, SourcesInput, StepsInput
 from sleuth.agents.roles.judging import ASKS_ALL, VERIFY

@@ -1,25 +1,29 @@
-"""A collection of documents: the catalogue, its indexes, and search over them."""
+"""A collection of documents: the catalogue, its indexes, search over them, and copies of ingested files.
+
+The copies are for citations that open in the file itself. They are below SLEUTH_HOME, by catalogue, owner and content;
+the catalogue names the copy of each document. A copy is written before the catalogue names it, and removed after the
+last document that names it, so a kill leaves at most copies without a document; the next removal removes these too.
+"""
 
 import asyncio
 import gc
 import logging
+import os
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from sleuth.tools.collection.index_set import IndexSet, OnIndexed, ignore
-from sleuth.tools.collection.originals import Originals
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.search.index import Index, IndexName
 from sleuth.tools.search.keyword_index import KeywordIndex
-from sleuth.tools.search.knowledge_graph import NameGraph, NameGraphCache, search_knowledge_graph
 from sleuth.tools.search.ranking import MODEL, search_graph
-from sleuth.tools.search.reranker import CANDIDATES, EndpointReranker, Reranker, rerank_best
 from sleuth.tools.search.retriever import fetch_depth, fuse
 from sleuth.tools.search.vectors import NONE, Embedder, NoEmbedder, VectorIndex
 from sleuth.tools.search.vectors.embedder import make_embedder
@@ -31,6 +35,10 @@ from sleuth.tools.storage.filters import parse_filter
 from sleuth.tools.storage.locks import require_restored
 from sleuth.tools.storage.triples import SqlTriples
 from sleuth.tools.types import Document, Hit, Passage
+
+if TYPE_CHECKING:
+    from sleuth.tools.search.knowledge_graph import NameGraph, NameGraphCache
+    from sleuth.tools.search.reranker import Reranker
 
 _log = logging.getLogger(__name__)
 
@@ -57,7 +65,11 @@ class Collection:
         self.catalogue = catalogue
         self.indexes = IndexSet(settings, catalogue, embedder)
         self.originals = Originals(catalogue, settings.home)
-        self.reranker: Reranker | None = EndpointReranker(settings) if settings.reranker else None
+        self.reranker: Reranker | None = None
+        if settings.reranker:
+            from sleuth.tools.search.reranker import EndpointReranker
+
+            self.reranker = EndpointReranker(settings)
         self.search_slots = asyncio.Semaphore(4)  # searches at a time: asyncio has more threads, for other owners
         self._embedder = embedder
         self._has_warned = False
@@ -70,8 +82,10 @@ class Collection:
         return None if isinstance(self._embedder, NoEmbedder) else self._embedder
 
     @cached_property
-    def name_graphs(self) -> NameGraphCache:
+    def name_graphs(self) -> "NameGraphCache":
         """Return the knowledge graph of stored triples."""
+        from sleuth.tools.search.knowledge_graph import NameGraphCache
+
         return NameGraphCache(self.catalogue, self.indexes.name_vectors_file, self._embedder)
 
     @classmethod
@@ -157,7 +171,7 @@ class Collection:
         return self.originals.path_of(document_id)
 
     @in_thread
-    def knowledge_graph(self) -> NameGraph:
+    def knowledge_graph(self) -> "NameGraph":
         """Return the graph of the names in stored triples."""
         return self.name_graphs.graph()
 
@@ -208,10 +222,16 @@ class Collection:
         """
         checked = query.checked()
         await self.require_documents()
-        wanted = replace(checked, k=max(checked.k, CANDIDATES)) if self.reranker else checked
+        if self.reranker is None:
+            return await self._search_in_thread(checked)
+        from sleuth.tools.search.reranker import CANDIDATES, rerank_best
+
+        hits = await self._search_in_thread(replace(checked, k=max(checked.k, CANDIDATES)))
+        return (await rerank_best(self.reranker, checked.text, hits))[: checked.k]
+
+    async def _search_in_thread(self, query: Query) -> list[Hit]:
         async with self.search_slots:
-            hits = await asyncio.to_thread(self._search, wanted)
-        return (await rerank_best(self.reranker, checked.text, hits))[: checked.k] if self.reranker else hits
+            return await asyncio.to_thread(self._search, query)
 
     @in_thread
     def require_documents(self, where: str = "") -> None:
@@ -284,6 +304,8 @@ class Collection:
         if query.mode == "graph":
             return search_graph(query, indexes, self.catalogue.passages, self._ranking_model)
         if query.mode == "knowledge-graph":
+            from sleuth.tools.search.knowledge_graph import search_knowledge_graph
+
             graph, fetch, count = self.name_graphs.graph(), self.catalogue.passages, self.catalogue.count_passages()
             return search_knowledge_graph(query, indexes, fetch, graph, passages=count, allowed=allowed)
         searched = (each for each in indexes.values() if isinstance(each, KeywordIndex | VectorIndex))
@@ -300,3 +322,65 @@ def _matches_nothing(text: str, indexes: Mapping[IndexName, Index]) -> bool:
     if not (isinstance(words, KeywordIndex) and isinstance(vectors, VectorIndex)):
         return False
     return not words.search(text, 1) and not vectors.has_similar(text)
+
+
+_ORIGINALS = "originals"
+
+
+class Originals:
+    """The copies of the files of one owner.
+
+    Attributes:
+        lock: excludes the removal of copies until the catalogue names new ones.
+    """
+
+    def __init__(self, catalogue: Catalogue, home: Path) -> None:
+        self._catalogue = catalogue
+        self._home = home
+        self.lock = threading.Lock()
+
+    def add(self, data: bytes) -> str:
+        """Write the copy of a file if it is missing, and return its name; the caller holds `lock`.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        name = sha256(data).hexdigest()
+        _write(self._folder / name, data)
+        return name
+
+    def path_of(self, document_id: str) -> Path | None:
+        """Return the copy of the file of a document; None if there is none."""
+        name = self._catalogue.original(document_id)
+        if name is None or not str(name).isalnum():  # a damaged cell must not name another folder
+            return None
+        path = self._folder / str(name)
+        return path if path.is_file() else None
+
+    def delete_unused(self) -> None:
+        """Delete the copies that no document of the owner names, and unfinished ones."""
+        if not (self._home / _ORIGINALS).is_dir():
+            return
+        with self.lock:
+            used = self._catalogue.originals_in_use()
+            for path in self._folder.glob("*"):
+                if path.name not in used:
+                    path.unlink(missing_ok=True)
+
+    @cached_property
+    def _folder(self) -> Path:
+        owner = sha256(self._catalogue.owner.encode()).hexdigest()[:16]
+        return self._home / _ORIGINALS / self._catalogue.id() / owner
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file so that it is complete or missing, also after a power failure."""
+    if path.exists():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".new")
+    with draft.open("wb") as out:
+        out.write(data)
+        out.flush()
+        os.fsync(out.fileno())
+    draft.replace(path)

@@ -8,8 +8,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from sleuth.tools.documents.formats.content import Content, Section
-from sleuth.tools.errors import DocumentError, UnknownName
-from sleuth.tools.optional_imports import extra
+from sleuth.tools.errors import DocumentError, UnknownName, extra
 
 if TYPE_CHECKING:
     from langchain_core.document_loaders import BaseLoader

@@ -30,16 +30,13 @@ from sleuth.tools.documents.formats.book_formats import (
 from sleuth.tools.documents.formats.calendar_formats import read_calendar, read_contacts
 from sleuth.tools.documents.formats.content import (
     Content,
-    Marks,
     Section,
     clean_author,
     clean_date,
     clean_meta,
     clean_tags,
     join_sections,
-    location,
     parts,
-    places_within,
     row_marks,
 )
 from sleuth.tools.documents.formats.data_formats import read_json, read_json_lines, read_subtitles, read_xml
@@ -70,6 +67,7 @@ from sleuth.tools.documents.resource_limits import (
 )
 from sleuth.tools.documents.worker import Worker, WorkerError
 from sleuth.tools.errors import DocumentError
+from sleuth.tools.places import Marks, location, places_within
 from sleuth.tools.text.encoded_data import LEFT_OUT, without_encoded_data
 from sleuth.tools.text.normalization import decode, encoding_doubt, normalize, title_from
 

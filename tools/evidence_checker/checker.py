@@ -21,8 +21,7 @@ from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker.inputs import Evidence, Layout, Piece, Window
 from sleuth.tools.onnx import as_inputs, open_session
 from sleuth.tools.settings import Settings
-from sleuth.tools.text.sentences import sentence_spans
-from sleuth.tools.text.tokenization import name_key
+from sleuth.tools.text.tokenization import name_key, sentence_spans
 
 NETWORK, TOKENIZER, SETTINGS, WEIGHTS = "network.onnx", "tokenizer.json", "settings.json", "weights.safetensors"
 """Files in a checker's folder; the weights are in a file of their own, or in the network's."""

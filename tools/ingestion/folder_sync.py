@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from sleuth.tools.collection import Collection
-from sleuth.tools.errors import StoreBusy
+from sleuth.tools.errors import StoreBusy, extra
 from sleuth.tools.ingestion.batch_reader import Failure
 from sleuth.tools.ingestion.folder_diff import FolderDiff
 from sleuth.tools.ingestion.ingestion import (
@@ -22,7 +22,6 @@ from sleuth.tools.ingestion.ingestion import (
     OnProgress,
     open_ingestion,
 )
-from sleuth.tools.optional_imports import extra
 from sleuth.tools.settings import Settings
 
 UNREADABLE = "unreadable.json"

@@ -21,8 +21,7 @@ import numpy as np
 from sleuth.tools.documents.file_list import Item
 from sleuth.tools.documents.loading import FileReader, LoadedDocument, Loaders
 from sleuth.tools.documents.resource_limits import Bounds, printable, read_bytes
-from sleuth.tools.errors import DocumentError, StoreError, UsageError
-from sleuth.tools.optional_imports import DISTRIBUTION, extra
+from sleuth.tools.errors import DISTRIBUTION, DocumentError, StoreError, UsageError, extra
 from sleuth.tools.search.vectors import Embedder, Vectors
 from sleuth.tools.search.vectors.embedder import LocalEmbedder
 from sleuth.tools.text.analysis import analyze

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import tantivy
 
 from sleuth.tools.search.index import Index
-from sleuth.tools.text.stemming import ENGLISH, STEMMED_LANGUAGES, KeywordTerms, find_terms, question_stems, stems
+from sleuth.tools.text.language import ENGLISH, STEMMED_LANGUAGES, KeywordTerms, find_terms, question_stems, stems
 from sleuth.tools.types import Passage
 
 LAYOUT = 2

@@ -21,8 +21,7 @@ from sleuth.tools.search.vectors import Embedder, VectorIndex
 from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.storage.triples import Triple
 from sleuth.tools.text.names import find_mentions, kept_names, name_id
-from sleuth.tools.text.sentences import Span, sentence_spans
-from sleuth.tools.text.tokenization import name_key
+from sleuth.tools.text.tokenization import Span, name_key, sentence_spans
 from sleuth.tools.types import Explanation, Hit, Passage, Reason
 
 if TYPE_CHECKING:

@@ -1,23 +1,24 @@
-"""Database of the catalogue: a SQLite file or Postgres, with the guarantees that the catalogue needs."""
+"""Databases: a SQLite file or Postgres, with the guarantees that the catalogue needs, and retries of what fails."""
 
 import asyncio
 import logging
+import math
 import os
+import shutil
 import sqlite3
 import sys
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
+from time import monotonic
 from typing import Any, ParamSpec, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, MetaData, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolExhausted
 
-from sleuth.tools.errors import StoreError, UsageError
-from sleuth.tools.optional_imports import extra
-from sleuth.tools.storage.disk_space import write_remedy
+from sleuth.tools.errors import StoreError, UsageError, extra
 
 _log = logging.getLogger(__name__)
 
@@ -214,3 +215,47 @@ def _begin_sqlite(connection: Connection) -> None:
 def _begin_postgres(connection: Connection) -> None:
     if connection.get_execution_options().get("sleuth_write", False):
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITER_LOCK})
+
+
+_FULL = 16 << 20
+"""Free bytes below which a failed write is due to the disk."""
+
+FULL_DISK = (
+    "The disk is full. Deleting documents or runs needs some space, too: free some elsewhere, or stop sleuth and "
+    "delete the folders `keywords` and `mentions` in SLEUTH_HOME: they are rebuilt once there is space."
+)
+
+
+def write_remedy(place: Path, otherwise: str) -> str:
+    """Return what to do about a failed write: free space if the disk of an existing place is full, else `otherwise`."""
+    return FULL_DISK if shutil.disk_usage(place).free < _FULL else otherwise
+
+
+async def retry(
+    attempt: Callable[[], Awaitable[T]],
+    is_temporary: Callable[[Exception], bool],
+    *,
+    pause: float,
+    max_wait: float = math.inf,
+    on_wait: Callable[[Exception], None] = lambda _: None,
+) -> T:
+    """Return the result of `attempt`, repeated every `pause` seconds while it fails with temporary errors.
+
+    Args:
+        attempt: the operation.
+        is_temporary: whether an error may pass; any other one is raised immediately.
+        pause: seconds between two attempts.
+        max_wait: the most seconds; the last error is raised after them.
+        on_wait: is called once, with the first error.
+    """
+    deadline, is_waiting = monotonic() + max_wait, False
+    while True:
+        try:
+            return await attempt()
+        except Exception as error:
+            if not is_temporary(error) or monotonic() >= deadline:
+                raise
+            if not is_waiting:
+                on_wait(error)
+            is_waiting = True
+        await asyncio.sleep(min(pause, max(0.0, deadline - monotonic())))

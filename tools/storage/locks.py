@@ -21,8 +21,7 @@ from uuid import uuid4
 from filelock import AsyncReadWriteLock, BaseFileLock, FileLock, Timeout
 
 from sleuth.tools.errors import StoreBusy, StoreError
-from sleuth.tools.retry import retry
-from sleuth.tools.storage.disk_space import write_remedy
+from sleuth.tools.storage.database import retry, write_remedy
 from sleuth.tools.types import now
 
 LockMode = Literal["search", "shared", "exclusive", "alone"]

@@ -128,7 +128,7 @@ passages = Table(
     Index("sleuth_passages_document", "owner", "collection", "document_id"),
 )
 
-# The SHA-256 of the file of a document whose copy is kept; the copies are in `tools/collection/originals.py`.
+# The SHA-256 of the file of a document whose copy is kept; `tools/collection` has the copies.
 originals = Table(
     "sleuth_originals",
     metadata,

@@ -5,8 +5,8 @@ Little is imported here: each worker process begins with it.
 
 from typing import Any
 
+from sleuth.tools.text.language import find_terms
 from sleuth.tools.text.names import find_names
-from sleuth.tools.text.stemming import find_terms
 from sleuth.tools.types import Passage
 
 

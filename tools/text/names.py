@@ -13,8 +13,7 @@ from hashlib import blake2b
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from sleuth.tools.text.sentences import sentence_spans
-from sleuth.tools.text.tokenization import Word, name_key, tokenize
+from sleuth.tools.text.tokenization import Word, name_key, sentence_spans, tokenize
 from sleuth.tools.types import Passage
 
 _INSIDE_NAMES = (

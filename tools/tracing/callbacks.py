@@ -4,6 +4,8 @@ langchain-core adds a LangSmith tracer to every run when one of its environment 
 callbacks contain a tracer already. So all graphs of sleuth have an `Untraced` tracer, which sends nothing, and `traced`
 adds another one where a caller or the setting asks for it. Nothing global changes, so an application that embeds sleuth
 keeps its own tracing.
+
+The OpenTelemetry tracer is that of the application, or one that exports to the endpoint of the OTEL variables.
 """
 
 import logging
@@ -23,11 +25,14 @@ from langchain_core.tracers.context import tracing_v2_callback_var
 from langchain_core.tracers.langchain import LangChainTracer
 from langsmith import Client, get_tracing_context
 
-from sleuth.tools.errors import UsageError
-from sleuth.tools.settings import Tracing, tracing_variables
-from sleuth.tools.tracing.exporter import direct_session, open_tracer
+from sleuth.tools.errors import UsageError, extra
+from sleuth.tools.settings import Settings, Tracing, client_options, tracing_variables
 
 if TYPE_CHECKING:
+    import requests
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.trace import Tracer
+
     from sleuth.tools.tracing.spans import SpanHandler
 
 _log = logging.getLogger(__name__)
@@ -170,3 +175,73 @@ def _warn_of_ignored_variables() -> None:
             ", ".join(names),
             verb,
         )
+
+
+NAME = "sleuth"
+"""Name of the instrumentation scope, and of the service unless the OTEL variables name it."""
+
+PROTOCOL = "http/protobuf"
+
+
+def open_tracer(tracing: Tracing) -> "Tracer":
+    """Return the tracer for a setting; it makes no spans unless that is `otel`.
+
+    An application that has set a global tracer provider keeps it: the spans go there. Otherwise the process exports
+    them by OTLP over HTTP, to the endpoint of the standard OTEL variables. Blocks while it imports.
+
+    Raises:
+        MissingExtra: the extra `otel` is not installed.
+        UsageError: the OTEL variables ask for another protocol.
+    """
+    from opentelemetry import trace
+
+    if tracing != "otel":
+        return trace.NoOpTracer()
+    provider = trace.get_tracer_provider()
+    return (_exporting() if isinstance(provider, trace.ProxyTracerProvider) else provider).get_tracer(NAME)
+
+
+def export_now(tracing: Tracing) -> None:
+    """Export the spans that wait for it; blocks. For processes that a signal ends: others do it when they exit."""
+    from opentelemetry import trace
+
+    if tracing == "otel" and isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+        _exporting().force_flush()
+
+
+def endpoint() -> str:
+    """Return the address to which spans are sent, as OpenTelemetry's exporter reads it from the environment."""
+    base = os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or "http://localhost:4318"
+    return os.environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or f"{base.rstrip('/')}/v1/traces"
+
+
+def direct_session(url: str) -> "requests.Session":
+    """Return a session that ignores the proxies of the environment; SLEUTH_PROXY applies as elsewhere."""
+    import requests
+
+    session, proxy = requests.Session(), client_options(url, Settings().proxy)["proxy"]
+    session.trust_env = False
+    session.verify = os.environ.get("REQUESTS_CA_BUNDLE") or True
+    session.proxies = {"all": proxy} if proxy else {}
+    return session
+
+
+@cache
+def _exporting() -> "TracerProvider":
+    """Return the provider of this process; it exports in the background, and when the process ends."""
+    with extra("otel", "SLEUTH_TRACING=otel"):
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    for name in ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
+        if os.environ.get(name, PROTOCOL) not in ("", PROTOCOL):
+            raise UsageError(
+                f"{name} is {os.environ[name]!r}, but sleuth exports spans by {PROTOCOL} only: unset it, "
+                "and give the endpoint of the collector's HTTP receiver (port 4318 by default)."
+            )
+    is_named = os.environ.get("OTEL_SERVICE_NAME") or "service.name=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
+    provider = TracerProvider(resource=Resource.create({} if is_named else {"service.name": NAME}))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(session=direct_session(endpoint()))))
+    return provider

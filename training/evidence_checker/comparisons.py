@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from random import Random
 
 from sleuth.tools.evidence_checker import Evidence
-from sleuth.tools.text.sentences import sentence_spans
+from sleuth.tools.text.tokenization import sentence_spans
 
 _MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 _DATE = rf"(?:(?:\d{{1,2}} )?(?:{_MONTHS}),? (?:\d{{1,2}},? )?)?\d{{4}}"

@@ -15,7 +15,7 @@ from random import Random
 import numpy as np
 
 from sleuth.tools.evidence_checker import Evidence
-from sleuth.tools.text.sentences import sentence_spans
+from sleuth.tools.text.tokenization import sentence_spans
 from training.evidence_checker.sources import COMPARISONS, COMPLETE, MULTI_HOP, WORLDS, Item
 
 NEIGHBOURS = 6

@@ -20,8 +20,7 @@ from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import parse_sources
 from sleuth.agents.llm.client import LLMClient
-from sleuth.agents.model import Message, Reply, Request
-from sleuth.agents.model_calls.logprobs import first_token_probability
+from sleuth.agents.model import Message, Reply, Request, first_token_probability
 from sleuth.agents.model_calls.output_parsing import Unparsable, parse
 from sleuth.agents.role import Role
 from sleuth.agents.roles import judging, planning, reading, reasoning

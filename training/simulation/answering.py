@@ -10,7 +10,7 @@ from sleuth.agents.formatting import MAX_CITATIONS, Quote
 from sleuth.agents.role import Output
 from sleuth.agents.roles import hybrid, reading, reasoning
 from sleuth.tools.text.normalization import comparison_key
-from sleuth.tools.text.sentences import sentences
+from sleuth.tools.text.tokenization import sentences
 from training.simulation.gold import WHOLE
 from training.simulation.request_view import RequestView
 from training.simulation.wording import content_words, excerpt, fill_references, find_names, mentions

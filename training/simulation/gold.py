@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from sleuth.graphs.methods.hybrid_rag.question_attributes import FAST
 from sleuth.tools.errors import UsageError
 from sleuth.tools.text.normalization import comparison_key, single_line
-from sleuth.tools.text.sentences import sentences
+from sleuth.tools.text.tokenization import sentences
 from training.simulation.wording import (
     REFERENCE,
     ask_relation,

@@ -15,7 +15,7 @@ from typing import Any
 from sleuth.agents.formatting import Quote
 from sleuth.agents.model import Request
 from sleuth.tools.text.normalization import comparison_key
-from sleuth.tools.text.sentences import sentences
+from sleuth.tools.text.tokenization import sentences
 from training.simulation.gold import WHOLE, Gold
 from training.simulation.parameters import CLOSED_BOOK, Simulation
 from training.simulation.wording import content_words, excerpt, find_names, mentions, rephrase

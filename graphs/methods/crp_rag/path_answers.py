@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Source
+from sleuth.agents.model import perplexity
 from sleuth.agents.model_calls.caller import ModelCaller
-from sleuth.agents.model_calls.logprobs import perplexity
 from sleuth.agents.roles import reading, reasoning
 from sleuth.agents.roles.inputs import SourcesInput
 from sleuth.agents.roles.judging import VERIFY, resampled_verify

@@ -36,10 +36,11 @@ from sleuth.graphs.evidence.outcomes import stated_answer
 from sleuth.graphs.evidence.text_spans import find_quote
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.errors import BadReply
-from sleuth.tools.sources.web_pages.page import PageText, cell_name
-from sleuth.tools.sources.web_pages.retriever import is_page_table
 from sleuth.tools.storage.archive import Archive
 from sleuth.tools.types import Passage
+from sleuth.tools.web_pages.page import PageText
+from sleuth.tools.web_pages.reading import cell_name
+from sleuth.tools.web_pages.retriever import is_page_table
 
 
 class Finding(TypedDict):

@@ -23,9 +23,9 @@ from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.documents.chunking import split
 from sleuth.tools.search import Query, Retriever
 from sleuth.tools.search.langchain import traced_search
-from sleuth.tools.sources.web_pages.page import PageText
-from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever, table_passages, text_passages
 from sleuth.tools.types import Hit, Passage
+from sleuth.tools.web_pages.page import PageText
+from sleuth.tools.web_pages.retriever import FusedRetriever, PageRetriever, table_passages, text_passages
 
 Found = tuple[list[Passage], list[Passage], list[str]]
 """Passages of text and of tables, best first, and warnings about the search and omitted ones."""

@@ -18,7 +18,7 @@ from sleuth.graphs.evidence.retrieval import short_names
 from sleuth.graphs.evidence.text_spans import content_words, find_sentence
 from sleuth.tools.search import Query
 from sleuth.tools.text.normalization import comparison_key
-from sleuth.tools.text.sentences import sentence_spans
+from sleuth.tools.text.tokenization import sentence_spans
 from sleuth.tools.types import Passage
 
 

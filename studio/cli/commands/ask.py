@@ -5,25 +5,19 @@ from typing import Annotated
 
 import typer
 
-from sleuth.graphs.core.context import Budget
-from sleuth.graphs.core.method import CHAT, MODELLESS_METHOD, SURVEY
-from sleuth.graphs.core.run_parameters import DEFAULT_METHOD
+from sleuth.graphs.core.context import DEFAULT_METHOD, Budget
+from sleuth.graphs.core.method import CHAT, MODELLESS_METHOD
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import METHODS, configure, runnable
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
-from sleuth.studio.cli.commands.survey import watch_survey
-from sleuth.studio.cli.interactive import chat
 from sleuth.studio.client.sleuth import Sleuth, open_sleuth
 from sleuth.studio.console.output import JsonOption, emit, progress_console
 from sleuth.studio.console.run_view import answer_view, watch
-from sleuth.studio.console.survey_table import survey_view
-from sleuth.studio.model_server.notices import warn_of_demo, warn_of_size
+from sleuth.studio.model_server.notices import warn_of_demo
 from sleuth.tools.errors import UsageError
-from sleuth.tools.sources.web_pages.fetch import get_pages
-from sleuth.tools.sources.web_pages.page import read_pages
 
 
 @run_async
@@ -67,6 +61,8 @@ async def ask(
             raise UsageError("There is no question. Usage: sleuth ask QUESTION. Without one, a chat needs a terminal.")
         if method not in (None, CHAT):
             values = {"method": method, "method_settings": values}
+        from sleuth.studio.cli.interactive import chat
+
         configure(runnable(CHAT), values, settings.profile)
         async with open_sleuth(settings, command="sleuth ask") as sleuth:
             _warn_of_model(sleuth, method)
@@ -82,7 +78,11 @@ async def ask(
         label=label,
         with_collection=with_collection,
     )
-    request = request.model_copy(update={"pages": await read_pages(await get_pages(page or []))})
+    if page:
+        from sleuth.tools.web_pages.fetch import get_pages
+        from sleuth.tools.web_pages.reading import read_pages
+
+        request = request.model_copy(update={"pages": await read_pages(await get_pages(page))})
     async with open_sleuth(settings, command="sleuth ask") as sleuth:
         _warn_of_model(sleuth, method)
         events = sleuth.run(request)
@@ -90,10 +90,9 @@ async def ask(
         emit(answer.to_json(), as_json, answer_view(answer))
         at_terminal = not as_json and sys.stdin.isatty() and sys.stdout.isatty()
         if answer.ask_all and at_terminal and typer.confirm(f"Ask all {answer.ask_all} documents now?"):
-            warn_of_size(sleuth.model, "a survey")
-            events = sleuth.run(RunRequest(question=question, method=SURVEY, where=where))
-            asked = await watch_survey(sleuth, events)
-            emit(asked.to_json(), as_json, survey_view(asked) if asked.table else asked.text)
+            from sleuth.studio.cli.commands.survey import ask_all
+
+            await ask_all(sleuth, question, where=where, as_json=as_json)
 
 
 @run_async

@@ -25,7 +25,7 @@ from sleuth.agents.llm.server_features import find_window
 from sleuth.agents.model import EVIDENCE_CHECKER
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.console.output import JsonOption, activity, counted, emit
-from sleuth.studio.model_server.adapter import DEMO_NOTICES
+from sleuth.studio.model_server.models import DEMO_NOTICES
 from sleuth.tools.collection import Collection
 from sleuth.tools.collection.duplicates import find_duplicates
 from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
@@ -35,7 +35,7 @@ from sleuth.tools.search.vectors.embedder import find_packaged, is_default
 from sleuth.tools.settings import Settings, client_options, is_loopback, tracing_variables
 from sleuth.tools.storage.database import catalogue_url, in_thread, open_engine, transaction
 from sleuth.tools.storage.schema import SCHEMA_VERSION, documents, meta
-from sleuth.tools.tracing.exporter import endpoint, open_tracer
+from sleuth.tools.tracing.callbacks import endpoint, open_tracer
 
 SECONDS = 10.0
 CONNECT_SECONDS = 4

@@ -17,10 +17,10 @@ from sleuth.studio.cli.app import run_async
 from sleuth.studio.client.opening import open_collection
 from sleuth.studio.console.output import JsonOption, Listing, counted, emit, progress_bars
 from sleuth.tools.collection import Collection
-from sleuth.tools.documents.formats.content import at_words
 from sleuth.tools.errors import UsageError
 from sleuth.tools.ingestion.ingestion import IngestProgress, IngestReport, open_ingestion
 from sleuth.tools.ingestion.ingestion import ingest as ingest_paths
+from sleuth.tools.places import at_words
 from sleuth.tools.search import GRAPH_MODES, Query, find_mode
 from sleuth.tools.search.retriever import MODES
 from sleuth.tools.search.vectors import NONE

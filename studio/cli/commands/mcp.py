@@ -1,7 +1,7 @@
 """`sleuth mcp`."""
 
 from sleuth.studio.cli.app import run_async
-from sleuth.tools.optional_imports import extra
+from sleuth.tools.errors import extra
 from sleuth.tools.settings import Settings
 
 

@@ -16,7 +16,7 @@ from sleuth.graphs.core.method import Method
 from sleuth.graphs.evidence.retrieval import mark_changed
 from sleuth.graphs.persistence.run_filter import RunFilter
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.persistence.threads import Thread
+from sleuth.graphs.persistence.tables import Thread
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.history import CheckpointView, export_run, fork_run
 from sleuth.graphs.runs.history import list_checkpoints as history_of
@@ -24,7 +24,7 @@ from sleuth.graphs.runs.pruning import PrunePreview, PruneReport, preview_prune,
 from sleuth.graphs.runs.pruning import prune as prune_runs
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.cli.app import run_async
-from sleuth.studio.cli.durations import seconds_in
+from sleuth.studio.cli.options import seconds_in
 from sleuth.studio.console.output import JsonOption, Listing, counted, emit
 from sleuth.studio.console.run_view import answer_view, graph_view, outcome_in_words
 from sleuth.tools.collection import Collection

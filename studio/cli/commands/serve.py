@@ -6,7 +6,7 @@ import typer
 from rich.text import Text
 
 from sleuth.studio.console.output import progress_console
-from sleuth.tools.optional_imports import extra
+from sleuth.tools.errors import extra
 from sleuth.tools.settings import Settings
 
 

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.core.events import Event, Step
 from sleuth.graphs.core.method import SURVEY
+from sleuth.graphs.core.streaming import Event, Step
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
@@ -82,7 +82,7 @@ async def survey(
         else:
             console.print(Text(await _estimate(sleuth, where, request.settings.model_dump())), soft_wrap=True)
             events = sleuth.run(request)
-        answer = await watch_survey(sleuth, events)
+        answer = await _watch(sleuth, events)
     await save(answer.table or {}, out or [], FORMATS)
     emit(answer.to_json(), as_json, survey_view(answer) if answer.table else answer.text)
 
@@ -114,7 +114,14 @@ async def _estimate(sleuth: Sleuth, where: str, chosen: dict[str, Any]) -> str:
     return f"{told}, about {seconds / 60:.0f} minutes at the speed of earlier runs. Ctrl-C stops it; it can be resumed."
 
 
-async def watch_survey(sleuth: Sleuth, events: AsyncGenerator[Event]) -> Answer:
+async def ask_all(sleuth: Sleuth, question: str, *, where: str, as_json: bool) -> None:
+    """Ask every document a question, and print the table."""
+    warn_of_size(sleuth.model, "a survey")
+    answer = await _watch(sleuth, sleuth.run(RunRequest(question=question, method=SURVEY, where=where)))
+    emit(answer.to_json(), as_json, survey_view(answer) if answer.table else answer.text)
+
+
+async def _watch(sleuth: Sleuth, events: AsyncGenerator[Event]) -> Answer:
     """Print the steps of a survey with a bar for its documents; return its answer."""
     with progress_bars() as progress:
         return await watch(_count(events, progress), progress.console, on_stop=sleuth.runs.mark_stopped)

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 
 from sleuth.studio.server.langgraph_api import assistants, protocol, runs, threads
-from sleuth.tools.optional_imports import DISTRIBUTION
+from sleuth.tools.errors import DISTRIBUTION
 
 __all__ = ["router"]
 

@@ -16,8 +16,7 @@ from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.state import AccessDep, ServerStateDep
 from sleuth.studio.server.telemetry.readiness import Readiness
-from sleuth.tools.errors import SleuthError
-from sleuth.tools.optional_imports import DISTRIBUTION
+from sleuth.tools.errors import DISTRIBUTION, SleuthError
 
 router = APIRouter(tags=["about"])
 

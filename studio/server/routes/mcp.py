@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.core.events import Step
+from sleuth.graphs.core.streaming import Step
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.background_runs import Events

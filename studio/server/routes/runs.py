@@ -10,10 +10,10 @@ from fastapi import APIRouter, Body, Depends, Header, Query, Response
 
 from sleuth.graphs.core.answer import total_cost
 from sleuth.graphs.core.method import CHAT, REPORT
-from sleuth.graphs.core.wall_clock import seconds_at
 from sleuth.graphs.evidence.retrieval import mark_changed
 from sleuth.graphs.persistence.run_filter import RunFilter
-from sleuth.graphs.persistence.threads import Outcome, Thread
+from sleuth.graphs.persistence.tables import Outcome, Thread
+from sleuth.graphs.runs.execution import seconds_at
 from sleuth.graphs.runs.history import (
     CheckpointDetails,
     CheckpointView,

@@ -7,8 +7,8 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
+from sleuth.tools.checked_data import TOO_DEEP, check_json
 from sleuth.tools.errors import UsageError
-from sleuth.tools.json_values import TOO_DEEP, check_json
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 

@@ -5,11 +5,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from sleuth.graphs.core.answer import Cost, Status
-from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.context import DEFAULT_METHOD, Budget
 from sleuth.graphs.core.method import MODELLESS_METHOD
-from sleuth.graphs.core.run_parameters import DEFAULT_METHOD
-from sleuth.graphs.persistence.tables import MAX_ANSWER
-from sleuth.graphs.persistence.threads import NAME, AverageCost, Outcome, ThreadState
+from sleuth.graphs.persistence.tables import MAX_ANSWER, NAME, Outcome, ThreadState
+from sleuth.graphs.persistence.threads import AverageCost
 from sleuth.graphs.runs.request import MAX_QUESTION, RunRequest
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
 

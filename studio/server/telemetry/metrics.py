@@ -12,9 +12,9 @@ from opentelemetry.trace import Span, SpanKind
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from sleuth.graphs.core.events import Step
+from sleuth.graphs.core.streaming import Step
 from sleuth.tools.settings import Tracing
-from sleuth.tools.tracing.exporter import open_tracer
+from sleuth.tools.tracing.callbacks import open_tracer
 
 _log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from sleuth.agents.llm.call_slots import CallSlots
+from sleuth.agents.llm.client import CallSlots
 from sleuth.tools.errors import ModelTimeout, ModelUnavailable
 
 

@@ -12,8 +12,7 @@ import pytest
 from sleuth.agents.llm.completions import MAX_TOKENS, REASONED, Completion
 from sleuth.agents.llm.endpoint import read_completion
 from sleuth.agents.llm.errors import ServerError
-from sleuth.agents.model import Reply
-from sleuth.agents.model_calls.logprobs import first_token_probability, perplexity
+from sleuth.agents.model import Reply, first_token_probability, perplexity
 from sleuth.tools.http import UnusableReply
 
 USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 4}}

@@ -3,8 +3,7 @@ import math
 import pytest
 from scripted_model import reply
 
-from sleuth.agents.model import Reply, TokenLogprob
-from sleuth.agents.model_calls.logprobs import first_token_probability, perplexity
+from sleuth.agents.model import Reply, TokenLogprob, first_token_probability, perplexity
 
 
 def token(text: str, p: float = 0.5, **top: float) -> TokenLogprob:

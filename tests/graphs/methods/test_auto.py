@@ -13,7 +13,7 @@ from scripted_model import reply
 from sleuth.agents.model import Reply, Request, TokenLogprob
 from sleuth.graphs.core.answer import Answer, Citation, Note, Subrun
 from sleuth.graphs.core.context import Budget, Services, SubrunRequest
-from sleuth.graphs.core.events import Step
+from sleuth.graphs.core.streaming import Step
 from sleuth.graphs.methods.auto import graph as auto
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.runs.execution import CheckpointerSubruns
@@ -21,7 +21,7 @@ from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import ModelUnavailable, ThreadBusy, UsageError
-from sleuth.tools.sources.web_pages.page import PageText
+from sleuth.tools.web_pages.page import PageText
 
 PAR_CALLS = 7
 """Calls of PAR-RAG over a chain of two hops."""

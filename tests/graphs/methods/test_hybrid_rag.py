@@ -18,8 +18,8 @@ from sleuth.graphs.methods.hybrid_rag.knowledge_graph.functions import Function,
 from sleuth.graphs.methods.hybrid_rag.settings import Rung, Settings
 from sleuth.graphs.methods.hybrid_rag.sources import evaluate_expressions
 from sleuth.tools.errors import StoreError
-from sleuth.tools.sources.web_pages.page import PageText, Table
-from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever
+from sleuth.tools.web_pages.page import PageText, Table
+from sleuth.tools.web_pages.retriever import FusedRetriever, PageRetriever
 
 QUESTION = "How long has the tower stood?"
 TOWER = passage("tower", "The tower stands in Varn. It was built in 1874. Nobody lives there.")

@@ -12,7 +12,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import ERROR
 
-from sleuth.graphs.persistence.sqlite_checkpoints import SqliteCheckpoints, drop_partial_writes
+from sleuth.graphs.persistence.checkpoints import SqliteCheckpoints, drop_partial_writes
 
 STOPPED = (ERROR, asyncio.CancelledError())
 NOTES = ("notes", {"1": "found"})

@@ -15,7 +15,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Interrupt, Send
 from scenes import finish
 
-from sleuth.graphs.persistence.serializer import CheckpointSerializer
+from sleuth.graphs.persistence.checkpoints import CheckpointSerializer
 from sleuth.graphs.runs.execution import compile_method
 from sleuth.graphs.runs.history import export_run, list_checkpoints
 from sleuth.graphs.runs.service import RunService

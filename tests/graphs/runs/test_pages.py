@@ -11,7 +11,7 @@ from sleuth.graphs.runs.pruning import prune
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import ModelUnavailable, UsageError
-from sleuth.tools.sources.web_pages.page import PageText
+from sleuth.tools.web_pages.page import PageText
 
 
 @pytest.fixture

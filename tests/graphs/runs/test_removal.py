@@ -5,13 +5,12 @@ from scenes import Chain, RunsFor, finish
 from sqlalchemy import update
 
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.persistence.tables import threads
-from sleuth.graphs.persistence.threads import Origin
+from sleuth.graphs.persistence.tables import Origin, threads
 from sleuth.graphs.runs.pruning import preview_prune, prune, remove_runs
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import UnknownName, UsageError
-from sleuth.tools.sources.web_pages.page import PageText
+from sleuth.tools.web_pages.page import PageText
 
 
 async def tree(runs: RunService, root: str, *, secret: str = "") -> list[str]:

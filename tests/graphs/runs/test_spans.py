@@ -26,7 +26,7 @@ from sleuth.graphs.core.context import Context
 from sleuth.studio.client.functions import graph
 from sleuth.tools.errors import ModelError, UsageError
 from sleuth.tools.storage.archive import MemoryArchive
-from sleuth.tools.tracing import exporter
+from sleuth.tools.tracing import callbacks
 from sleuth.tools.tracing.spans import SpanHandler
 
 QUESTION = "How high is the tower?"
@@ -241,8 +241,8 @@ async def test_interrupt_is_no_error() -> None:
 def test_other_protocols_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
     with pytest.raises(UsageError, match="OTEL_EXPORTER_OTLP_PROTOCOL is 'grpc'"):
-        exporter.open_tracer("otel")
-    assert isinstance(exporter.open_tracer("off"), trace.NoOpTracer)
+        callbacks.open_tracer("otel")
+    assert isinstance(callbacks.open_tracer("off"), trace.NoOpTracer)
 
 
 @pytest.mark.parametrize(
@@ -263,4 +263,4 @@ def test_endpoint_is_that_of_the_exporter(
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert exporter.endpoint() == OTLPSpanExporter()._endpoint == address
+    assert callbacks.endpoint() == OTLPSpanExporter()._endpoint == address

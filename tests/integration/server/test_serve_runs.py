@@ -31,13 +31,13 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from sleuth.agents.model import NamedModel
-from sleuth.graphs.persistence.threads import Origin
+from sleuth.graphs.persistence.tables import Origin
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.studio.server.app import create_app
 from sleuth.studio.server.state import ServerState, server_state_of
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.settings import Settings
-from sleuth.tools.sources.web_pages.page import PageText
+from sleuth.tools.web_pages.page import PageText
 
 STOPPED = {"state": "stopped"}
 STEPS = [(node, state) for node in ("retrieve", "answer", "check_evidence") for state in ("started", "finished")]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from sleuth.tools.errors import DocumentError, UsageError
-from sleuth.tools.sources.web_pages.fetch import fetch_page, is_public
-from sleuth.tools.sources.web_pages.page import Page
+from sleuth.tools.web_pages.fetch import fetch_page, is_public
+from sleuth.tools.web_pages.page import Page
 
 OUTSIDE, INSIDE = "127.0.0.1", "127.0.0.2"
 """Two addresses of this machine: one represents the public internet, one a forbidden target."""

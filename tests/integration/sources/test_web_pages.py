@@ -7,15 +7,8 @@ import pytest
 
 from sleuth.tools.documents.resource_limits import Bounds
 from sleuth.tools.documents.worker import Worker
-from sleuth.tools.sources.web_pages.page import (
-    MAX_PAGES,
-    MAX_TEXT,
-    PAGE_SECONDS,
-    Page,
-    PageText,
-    read_page,
-    read_pages,
-)
+from sleuth.tools.web_pages.page import Page, PageText
+from sleuth.tools.web_pages.reading import MAX_PAGES, MAX_TEXT, PAGE_SECONDS, read_page, read_pages
 
 ARTICLE = "The weir house was built by Rosa Quill in 1843, and it has stood beside the river ever since. " * 4
 TABLE = "<table><tr><th>Keeper<th>Years<tr><td>Tom Ash<td>1850</table>"
@@ -78,7 +71,7 @@ async def test_a_hostile_page_stays_within_the_limits(name: str) -> None:
 
 async def test_a_page_that_takes_too_long_is_given_up_and_the_next_is_read() -> None:
     slow = Page(html="<table>" + "<tr><td>1<td>2" * 200_000, name="Slow", snippet="Two ran.")
-    worker = Worker("sleuth.tools.sources.web_pages.page.extract", Bounds())
+    worker = Worker("sleuth.tools.web_pages.reading.extract", Bounds())
     first = await read_page(worker, slow, seconds=0.01)  # in which no process begins
     second = await read_page(worker, Page(html=PAGE), seconds=300)
     worker.stop()

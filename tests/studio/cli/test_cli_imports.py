@@ -12,7 +12,6 @@ OWN = {
     "sleuth.studio.cli.app",
     "sleuth.tools",
     "sleuth.tools.errors",
-    "sleuth.tools.optional_imports",
 }
 TYPER = {"typer", "annotated_doc", "shellingham", "click", "typing_extensions"}
 
@@ -39,8 +38,8 @@ def test_import_sleuth_imports_nothing_else() -> None:
     assert imported("import sleuth") == ({"sleuth"}, set())
 
 
-@pytest.mark.parametrize("option", ["--version", "-V"])
-def test_version_imports_only_the_command_line(option: str) -> None:
+@pytest.mark.parametrize("option", ["--version", "-V", "--help"])
+def test_options_without_a_command_import_only_the_command_line(option: str) -> None:
     own, packages = imported(RUN, option)
     assert own == OWN
     assert "typer" in packages <= TYPER
@@ -54,5 +53,5 @@ def test_commands_without_a_method_do_not_import_langgraph() -> None:
 
 def test_a_question_imports_neither_ingestion_nor_readers_of_files() -> None:
     own, _ = imported("from sleuth.studio.cli.app import load\nload('ask')")
-    unwanted = ("sleuth.tools.ingestion", "sleuth.tools.documents.loading", "sleuth.tools.documents.parallel_reading")
+    unwanted = ("sleuth.tools.ingestion", "sleuth.tools.documents", "sleuth.graphs.survey", "sleuth.graphs.chat.graph")
     assert [name for name in own if name.startswith(unwanted)] == []

@@ -1,6 +1,6 @@
 import pytest
 
-from sleuth.studio.cli.durations import seconds_in
+from sleuth.studio.cli.options import seconds_in
 from sleuth.tools.errors import UsageError
 
 DAY = 86_400

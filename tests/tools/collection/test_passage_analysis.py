@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from sleuth.tools.collection.passage_analysis import PassageAnalyzer
+from sleuth.tools.collection.index_set import PassageAnalyzer
 from sleuth.tools.documents.parallel_reading import LocalWorkers
+from sleuth.tools.text.language import find_terms
 from sleuth.tools.text.names import find_names
-from sleuth.tools.text.stemming import find_terms
 from sleuth.tools.types import Passage
 
 WORDS = "Ada Lovelace met Charles Babbage in London. Die Mühle steht am Bach in Köln und mahlt. 東京の水車小屋 "

@@ -12,11 +12,11 @@ from made_files import zipped
 from pptx.util import Inches
 
 from sleuth.tools.documents.file_list import list_files
-from sleuth.tools.documents.formats.content import Place, location
 from sleuth.tools.documents.formats.tables import TABLE_CHARS, table_pieces
 from sleuth.tools.documents.loading import FileReader, load
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.ingestion.batch_reader import make_entry
+from sleuth.tools.places import Place, location
 
 Make = Callable[[Path], object]
 ODF = "urn:oasis:names:tc:opendocument:xmlns:"

@@ -23,7 +23,7 @@ from pypdf import PdfReader, PdfWriter
 from reportlab.pdfgen.canvas import Canvas
 
 from sleuth.tools.documents.formats.book_formats import read_eml, read_epub, read_mbox, read_notebook
-from sleuth.tools.documents.formats.content import Content, quote_location
+from sleuth.tools.documents.formats.content import Content
 from sleuth.tools.documents.formats.excel_format import read_xlsx
 from sleuth.tools.documents.formats.html_format import read_html
 from sleuth.tools.documents.formats.number_formats import format_number
@@ -33,6 +33,7 @@ from sleuth.tools.documents.formats.powerpoint_format import read_pptx
 from sleuth.tools.documents.formats.word_format import read_docx, read_rtf
 from sleuth.tools.documents.loading import load
 from sleuth.tools.errors import DocumentError
+from sleuth.tools.places import quote_location
 from sleuth.tools.text.normalization import encoding_doubt, normalize
 
 W = nsdecls("w")

@@ -8,11 +8,11 @@ from made_files import drawn
 from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 
-from sleuth.tools.documents.formats.content import Place
 from sleuth.tools.documents.formats.pdf_format import read_pdf
 from sleuth.tools.documents.loading import FileReader
 from sleuth.tools.documents.resource_limits import Bounds
 from sleuth.tools.errors import DocumentError
+from sleuth.tools.places import Place
 
 pypdfium2 = pytest.importorskip("pypdfium2", reason="the extra `ocr` is not installed")
 pytest.importorskip("pytesseract", reason="the extra `ocr` is not installed")

@@ -9,7 +9,7 @@ import pytest
 from fake_ray import FakeRay, RayError
 from hashing_embedder import HashingEmbedder
 
-from sleuth.tools.collection.passage_analysis import PassageAnalyzer
+from sleuth.tools.collection.index_set import PassageAnalyzer
 from sleuth.tools.documents.file_list import Item
 from sleuth.tools.documents.loading import FileReader
 from sleuth.tools.documents.resource_limits import BOUNDS
@@ -19,7 +19,7 @@ from sleuth.tools.ingestion.ingestion import make_passage_embedder, make_workers
 from sleuth.tools.ingestion.ray_cluster import RayEmbedder, RayWorkers
 from sleuth.tools.search.vectors.embedder import EndpointEmbedder, LocalEmbedder, NoEmbedder
 from sleuth.tools.settings import Settings
-from sleuth.tools.text.stemming import find_terms
+from sleuth.tools.text.language import find_terms
 from sleuth.tools.types import Passage
 
 

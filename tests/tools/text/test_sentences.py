@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sleuth.tools.text.sentences import sentence_spans
+from sleuth.tools.text.tokenization import sentence_spans
 
 PIECES = st.sampled_from(
     ["Dr. ", "C\xa0.", "“Who?” ", ". ", "\n", "A", "é", "😀", "\u2028", "No. 5 ", "J. R. R. ", "?!", "\t"]

@@ -6,8 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sleuth.tools.search.keyword_index import MemoryKeywords
-from sleuth.tools.text.language import detect_language
-from sleuth.tools.text.stemming import ENGLISH, STEMMED_LANGUAGES, language_of, question_language, question_stems, stems
+from sleuth.tools.text.language import (
+    ENGLISH,
+    STEMMED_LANGUAGES,
+    detect_language,
+    language_of,
+    question_language,
+    question_stems,
+    stems,
+)
 from sleuth.tools.types import Passage
 
 SETS = Path(__file__).parent / "languages"

@@ -17,7 +17,7 @@ from zipfile import ZipFile
 
 from sleuth.tools.documents.formats.archives import open_zip
 from sleuth.tools.documents.formats.calendar_formats import read_calendar
-from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as, office_extra
+from sleuth.tools.documents.formats.content import Content, Section, damage_as, office_extra
 from sleuth.tools.documents.formats.html_format import (
     HIDDEN,
     MIN_KEPT_SHARE,
@@ -28,6 +28,7 @@ from sleuth.tools.documents.formats.html_format import (
 )
 from sleuth.tools.documents.formats.plain_formats import first_heading
 from sleuth.tools.errors import DocumentError
+from sleuth.tools.places import Place
 from sleuth.tools.text.normalization import decode, single_line, title_from, without_bom
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
-from sleuth.tools.documents.formats.content import Content, Place, Section
+from sleuth.tools.documents.formats.content import Content, Section
 from sleuth.tools.errors import DocumentError
+from sleuth.tools.places import Place
 from sleuth.tools.text.normalization import decode, single_line, title_from
 
 _LINE = re.compile(r'(?:[\w-]+\.)?([\w-]+)((?:;(?:[^":;]|"[^"]*")*)*):(.*)', re.DOTALL)

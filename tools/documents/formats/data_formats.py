@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as
+from sleuth.tools.documents.formats.content import Content, Section, damage_as
 from sleuth.tools.documents.formats.html_format import HIDDEN, parse_html, read_html, whole_page
 from sleuth.tools.errors import DocumentError
+from sleuth.tools.places import Place
 from sleuth.tools.text.normalization import decode, single_line, title_from
 
 if TYPE_CHECKING:

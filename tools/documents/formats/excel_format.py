@@ -9,13 +9,14 @@ from io import BytesIO
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as
+from sleuth.tools.documents.formats.content import Content, Section, damage_as
 from sleuth.tools.documents.formats.drawing_ml import shape_blocks, shapes
 from sleuth.tools.documents.formats.marks import HIDDEN, Run, box, is_symbol_font, link, remark, written
 from sleuth.tools.documents.formats.number_formats import cell_text
 from sleuth.tools.documents.formats.office_parts import RELATED, Part
 from sleuth.tools.documents.formats.tables import Cells, Span, Table, mark_hidden, table_pieces
 from sleuth.tools.documents.formats.word_format import office_file, office_properties
+from sleuth.tools.places import Place
 from sleuth.tools.text.normalization import single_line, title_from
 
 if TYPE_CHECKING:

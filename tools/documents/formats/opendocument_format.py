@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from zipfile import ZipFile
 
 from sleuth.tools.documents.formats.archives import open_zip
-from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as
+from sleuth.tools.documents.formats.content import Content, Section, damage_as
 from sleuth.tools.documents.formats.equations import equation
 from sleuth.tools.documents.formats.excel_format import drawing_section, sheet_sections
 from sleuth.tools.documents.formats.marks import HIDDEN, Run, box, remark, written
 from sleuth.tools.documents.formats.office_parts import Part
 from sleuth.tools.documents.formats.tables import Cells, Span, mark_hidden, markdown_tables
+from sleuth.tools.places import Place
 from sleuth.tools.text.normalization import single_line, title_from
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from io import BytesIO
 from itertools import chain, pairwise, zip_longest
 from typing import TYPE_CHECKING, Any
 
-from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as
+from sleuth.tools.documents.formats.content import Content, Section, damage_as
 from sleuth.tools.documents.formats.tables import markdown_tables
-from sleuth.tools.errors import DocumentError, MissingExtra
-from sleuth.tools.optional_imports import DISTRIBUTION, extra
+from sleuth.tools.errors import DISTRIBUTION, DocumentError, MissingExtra, extra
+from sleuth.tools.places import Place
 from sleuth.tools.text.normalization import normalize, title_from, unwrap_lines
 
 if TYPE_CHECKING:

@@ -5,11 +5,12 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 from sleuth.tools.documents.formats.archives import open_zip
-from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as
+from sleuth.tools.documents.formats.content import Content, Section, damage_as
 from sleuth.tools.documents.formats.drawing_ml import paragraphs, shape_blocks, shapes
 from sleuth.tools.documents.formats.marks import HIDDEN, remark
 from sleuth.tools.documents.formats.office_parts import Part
 from sleuth.tools.documents.formats.word_format import office_file, office_properties
+from sleuth.tools.places import Place
 from sleuth.tools.text.normalization import title_from
 
 if TYPE_CHECKING:

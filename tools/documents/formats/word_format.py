@@ -13,13 +13,14 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.documents.formats.archives import open_zip
-from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as, office_extra
+from sleuth.tools.documents.formats.content import Content, Section, damage_as, office_extra
 from sleuth.tools.documents.formats.drawing_ml import objects
 from sleuth.tools.documents.formats.equations import equation
 from sleuth.tools.documents.formats.marks import Run, box, remark, written
 from sleuth.tools.documents.formats.office_parts import RELATED, Part
 from sleuth.tools.documents.formats.tables import Cells, Span, markdown_tables
 from sleuth.tools.errors import DocumentError
+from sleuth.tools.places import Place
 from sleuth.tools.text.normalization import decode, single_line, title_from
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import Literal
 
 from sleuth.tools.search.entity_graph.index import RARE, Alias, GraphIndex
 from sleuth.tools.search.keyword_index import KeywordIndex, inverse_frequency
+from sleuth.tools.text.language import language_of
 from sleuth.tools.text.names import NumberedMention, find_aliases, find_mentions, find_phrases, name_id, number_mentions
-from sleuth.tools.text.sentences import Span, sentence_spans
-from sleuth.tools.text.stemming import language_of
+from sleuth.tools.text.tokenization import Span, sentence_spans
 from sleuth.tools.types import Passage
 
 Kind = Literal["names", "named_by", "shares"]

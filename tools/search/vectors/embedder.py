@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import SecretStr
 
-from sleuth.tools.errors import MissingExtra, StoreError, UsageError
-from sleuth.tools.optional_imports import DISTRIBUTION, extra
+from sleuth.tools.errors import DISTRIBUTION, MissingExtra, StoreError, UsageError, extra
 from sleuth.tools.search.vectors.onnx_model import GRAPH, Encode, UnsupportedModel, Vectors, open_onnx
 from sleuth.tools.settings import Settings, client_options
 from sleuth.tools.text.normalization import shorten

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from sleuth.agents.roles.reading import MAX_TRIPLES, Extraction, Triple
 from sleuth.tools.text.normalization import comparison_key
-from sleuth.tools.text.sentences import sentences
+from sleuth.tools.text.tokenization import sentences
 from training.simulation import Gold, Hop
 from training.simulation.wording import ask_relation, fill_references, mentions
 

@@ -8,7 +8,7 @@ from sleuth.agents.formatting import Source
 from sleuth.agents.roles.judging import ATTRIBUTION, RELEVANCE, SUPPORT, AttributionInput, RelevanceInput, SupportInput
 from sleuth.agents.roles.reading import Reading
 from sleuth.agents.roles.reasoning import Inferences
-from sleuth.tools.text.sentences import sentences
+from sleuth.tools.text.tokenization import sentences
 from training.questions import Abstract, ScientificClaim, ScientificEvidence, lines
 from training.roles.data.teacher import Example, Learned
 from training.roles.data.wording import paraphrase_naturally

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from sleuth.tools.search import Query, Retriever
-from sleuth.tools.text.sentences import sentences
+from sleuth.tools.text.tokenization import sentences
 from sleuth.tools.types import Hit, Passage
 from training.questions import TrainingSet, passage_of
 from training.simulation import Gold

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, create_model
 
 from sleuth.graphs.core.context import KnowledgeGraph
-from sleuth.tools.data_files import read_toml
+from sleuth.tools.checked_data import read_toml
 from sleuth.tools.errors import SleuthError, UnknownName
 
 MAX_CALLS = 5

@@ -12,8 +12,8 @@ from sleuth.tools.search.vectors.index import VectorIndex, index_text
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.storage.database import catalogue_url
+from sleuth.tools.text.language import language_of
 from sleuth.tools.text.names import kept_names
-from sleuth.tools.text.stemming import language_of
 from sleuth.tools.types import Passage
 
 

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search.retriever import DocumentReader, Mode, Query
-from sleuth.tools.sources.web_pages.page import PageText, Table
-from sleuth.tools.sources.web_pages.retriever import (
+from sleuth.tools.text.tokenization import Span
+from sleuth.tools.types import Hit, Passage
+from sleuth.tools.web_pages.page import PageText, Table
+from sleuth.tools.web_pages.retriever import (
     CHUNK_CHARS,
     FusedRetriever,
     PageRetriever,
@@ -19,8 +21,6 @@ from sleuth.tools.sources.web_pages.retriever import (
     table_passages,
     text_passages,
 )
-from sleuth.tools.text.sentences import Span
-from sleuth.tools.types import Hit, Passage
 
 SENTENCES = st.lists(
     st.one_of(

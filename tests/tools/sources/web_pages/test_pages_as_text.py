@@ -10,16 +10,8 @@ from hypothesis import strategies as st
 from linear_time import takes_linear_time
 
 from sleuth.tools.errors import DocumentError, UsageError
-from sleuth.tools.sources.web_pages.page import (
-    MAX_MARKUP,
-    Page,
-    PageText,
-    Table,
-    cell_name,
-    read_page_file,
-    take_tables,
-    visible_markup,
-)
+from sleuth.tools.web_pages.page import Page, PageText, Table
+from sleuth.tools.web_pages.reading import MAX_MARKUP, cell_name, read_page_file, take_tables, visible_markup
 
 ROW = {
     "page_name": "Ferries",

@@ -17,10 +17,10 @@ from sleuth.tools.search import GRAPH_MODES, DocumentReader, Query, Retriever
 from sleuth.tools.search.keyword_index import MemoryKeywords
 from sleuth.tools.search.retriever import Scored, fetch_depth, fuse
 from sleuth.tools.search.vectors import Embedder, NoEmbedder, Vectors
-from sleuth.tools.sources.web_pages.page import PageText
 from sleuth.tools.text.normalization import MAX_TITLE_CHARS
-from sleuth.tools.text.sentences import Span
+from sleuth.tools.text.tokenization import Span
 from sleuth.tools.types import Hit, Passage
+from sleuth.tools.web_pages.page import PageText
 
 SENTENCE_CHARS = 200
 """The most of a sentence that the paper keeps (table 5)."""

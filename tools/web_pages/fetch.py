@@ -15,7 +15,8 @@ import httpx2
 from sleuth.tools.documents.formats.html_format import decode_html
 from sleuth.tools.errors import DocumentError, UsageError
 from sleuth.tools.settings import client_options
-from sleuth.tools.sources.web_pages.page import Page, read_page_file
+from sleuth.tools.web_pages.page import Page
+from sleuth.tools.web_pages.reading import read_page_file
 
 Resolver = Callable[[str, int], Awaitable[list[str]]]
 """The addresses of a host."""

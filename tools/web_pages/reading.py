@@ -4,15 +4,14 @@ Pages are read in a worker process: a page that exceeds a limit only fails itsel
 """
 
 import asyncio
-import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from itertools import accumulate, chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from sleuth.tools.documents.formats.html_format import (
     MAX_LAYOUT_CELL,
@@ -27,7 +26,8 @@ from sleuth.tools.documents.resource_limits import Bounds, read_bytes
 from sleuth.tools.documents.worker import Worker, WorkerError
 from sleuth.tools.errors import DocumentError, UsageError
 from sleuth.tools.text.normalization import markdown_table, normalize, single_line, title_from
-from sleuth.tools.text.sentences import Span, sentence_spans
+from sleuth.tools.text.tokenization import sentence_spans
+from sleuth.tools.web_pages.page import PAGE_TEXT, Page, PageText, Table
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag
@@ -58,60 +58,6 @@ MAX_TABLE_CHARS = 100_000
 _BAR = re.compile(r"(?<!\\)\|")
 _PARTS = ("table", "caption", "tbody", "thead", "tfoot", "tr", "th", "td")
 _HTML = (".html", ".htm", ".xhtml")
-_Text = Annotated[str, BeforeValidator(lambda given: "" if given is None else given)]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Page:
-    """A web page; all fields except its HTML or its snippet may be empty.
-
-    `last_modified` is the server's own value; `snippet` is a search engine's excerpt; `warnings` report losses while
-    fetching. JSON has the names of the CRAG benchmark.
-    """
-
-    html: Annotated[str, Field(validation_alias="page_result")]
-    url: Annotated[_Text, Field(validation_alias="page_url")] = ""
-    name: Annotated[_Text, Field(validation_alias="page_name")] = ""
-    last_modified: Annotated[_Text, Field(validation_alias="page_last_modified")] = ""
-    snippet: Annotated[_Text, Field(validation_alias="page_snippet")] = ""
-    warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Table:
-    """A table of a page as Markdown; its first row is the header."""
-
-    markdown: str
-    caption: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PageText:
-    """The text of a page with the spans of its sentences, its tables, and warnings about losses.
-
-    `id` is unique among the pages of a question: its URL, or its name if it has none.
-    """
-
-    id: str
-    name: str
-    url: str = ""
-    last_modified: str = ""
-    text: str = ""
-    sentences: tuple[Span, ...] = ()
-    tables: tuple[Table, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-    def to_json(self) -> str:
-        """Return one JSON text, the same for equal pages: it is archived by its hash."""
-        return json.dumps(asdict(self), ensure_ascii=False, sort_keys=True)
-
-    @classmethod
-    def from_json(cls, text: str) -> "PageText":
-        """Return the page from `to_json`."""
-        return _PAGE_TEXT.validate_json(text)
-
-
-_PAGE_TEXT = TypeAdapter(PageText)
 
 
 class _Question(BaseModel):
@@ -185,7 +131,7 @@ async def read_pages(
 async def read_page(worker: Worker, page: Page, *, seconds: float) -> PageText:
     """Return the text of a page, or its snippet with a warning if it exceeded a limit."""
     try:
-        return _PAGE_TEXT.validate_python(await asyncio.to_thread(worker.call, asdict(page), seconds=seconds))
+        return PAGE_TEXT.validate_python(await asyncio.to_thread(worker.call, asdict(page), seconds=seconds))
     except asyncio.CancelledError:
         worker.close()
         raise

@@ -1,6 +1,11 @@
-"""Check of JSON from outside: databases and serializers refuse some values, or cannot read them again."""
+"""Data that is checked before it is used: JSON from outside, and data files of the package."""
 
 import math
+import tomllib
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import TypeAdapter
 
 from sleuth.tools.errors import UsageError
 from sleuth.tools.text.normalization import sanitize
@@ -40,3 +45,18 @@ def _fault_of(value: object) -> str:
         case float() if not math.isfinite(value):
             return "is not a finite number: send null"
     return ""
+
+
+T = TypeVar("T")
+
+
+def read_toml(file: Path, form: type[T]) -> T:
+    """Return the content of a TOML file as a type that pydantic validates, such as `dict[str, Model]`.
+
+    Raises:
+        ValueError: the file is not TOML, or its content does not fit the type; the message names the file and place.
+    """
+    try:
+        return TypeAdapter(form).validate_python(tomllib.loads(file.read_text(encoding="utf-8")))
+    except ValueError as error:
+        raise ValueError(f"The data file {file} cannot be used: {error}") from error

@@ -1,4 +1,8 @@
-"""Checkpoints in SQLite as LangGraph's saver writes them, each call in the same thread."""
+"""Checkpoints in SQLite as LangGraph's saver writes them, each call in the same thread, and their safe reading.
+
+LangGraph's own serializer imports and calls the name that a stored value carries, so that opening a file of runs could
+run any program. `CheckpointSerializer` creates objects of the types listed here and refuses all others.
+"""
 
 import asyncio
 import sqlite3
@@ -7,15 +11,25 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
 from functools import partial, wraps
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Self, TypeVar
 
+import ormsgpack
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import (
+    EXT_CONSTRUCTOR_KW_ARGS,
+    EXT_CONSTRUCTOR_POS_ARGS,
+    EXT_DELTA_SNAPSHOT,
+    EXT_PYDANTIC_V2,
+    JsonPlusSerializer,
+)
 from langgraph.checkpoint.serde.types import ERROR
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from sleuth.tools.langgraph_internals import RETURN
+from sleuth.tools.errors import StoreDamaged
+from sleuth.tools.langgraph_internals import RETURN, DeltaSnapshot
 
 # A commit survives the end of this process. A power cut may lose the last commits, never an earlier one, and a run
 # resumes from what is left. Waiting for the disk at each commit, about five per node, would take longer than all other
@@ -101,3 +115,65 @@ class SqliteCheckpoints(SqliteSaver):
 
     async def _call(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+
+_MESSAGES = ("ai.AIMessage", "human.HumanMessage", "modifier.RemoveMessage", "system.SystemMessage", "tool.ToolMessage")
+TYPES = frozenset(
+    {
+        "langgraph.types.Interrupt",
+        "langgraph.types.Send",
+        *(f"langchain_core.messages.{name}" for name in _MESSAGES),
+    }
+)
+"""Every type whose objects a checkpoint may contain, next to JSON and LangGraph's snapshots of channels."""
+
+_OPTION = ormsgpack.OPT_NON_STR_KEYS
+_REMEDY = "Put a backup of the runs in place, or remove this run."
+
+
+class CheckpointSerializer(JsonPlusSerializer):
+    """Serializer that writes as LangGraph's does and reads only the types of `TYPES`."""
+
+    def __init__(self) -> None:
+        super().__init__(pickle_fallback=False, allowed_json_modules=None, allowed_msgpack_modules=None)
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:  # noqa: ANN401 - as the base has it
+        """Return the value of a stored type and body.
+
+        Raises:
+            StoreDamaged: the body cannot be decoded, or contains an object of a type that is not in `TYPES`.
+        """
+        kind, body = data
+        if kind == "null":
+            return None
+        if kind != "msgpack":
+            raise StoreDamaged(f"A value is stored as {kind!r}, not as msgpack, and was not read. {_REMEDY}")
+        refused: list[StoreDamaged] = []  # ormsgpack replaces what its hook raises by a ValueError
+
+        def revive(code: int, data: bytes) -> Any:  # noqa: ANN401 - any value
+            given = ormsgpack.unpackb(data, ext_hook=revive, option=_OPTION)
+            try:
+                return _revived(code, given)
+            except StoreDamaged as error:
+                refused.append(error)
+                raise
+
+        try:
+            return ormsgpack.unpackb(body, ext_hook=revive, option=_OPTION)
+        except ValueError as error:
+            raise refused[0] if refused else StoreDamaged(f"A value cannot be decoded ({error}). {_REMEDY}") from error
+
+
+def _revived(code: int, given: Any) -> Any:  # noqa: ANN401 - any value
+    if code == EXT_DELTA_SNAPSHOT:
+        return DeltaSnapshot(given)
+    if not isinstance(given, list | tuple) or len(given) < 3:
+        raise StoreDamaged(f"A value has the unknown format {code} and was not read. {_REMEDY}")
+    path = f"{given[0]}.{given[1]}"
+    if path not in TYPES or code not in (EXT_CONSTRUCTOR_POS_ARGS, EXT_CONSTRUCTOR_KW_ARGS, EXT_PYDANTIC_V2):
+        raise StoreDamaged(
+            f"A value has the type {path}, which checkpoints of this release do not contain. It was not loaded, "
+            "and no code of it ran. Upgrade sleuth if a newer release wrote it; do not trust the file otherwise."
+        )
+    kind = resolve_name(path)
+    return kind(*given[2]) if code == EXT_CONSTRUCTOR_POS_ARGS else kind(**given[2])

@@ -1,1 +1,0 @@
-"""Sources other than the collection: calculator, web pages, knowledge graph."""
