@@ -19,7 +19,7 @@ from sleuth.graphs.core.answer import make_verdict
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, new_graph, node
-from sleuth.graphs.core.state import Lines, Question, RunState, Update
+from sleuth.graphs.core.state import Lines, PassageRef, Question, RunState, Update
 from sleuth.graphs.evidence.citations import find_support
 from sleuth.graphs.evidence.outcomes import Generation, as_steps, finish, generate, make_note, stated_answer
 from sleuth.graphs.evidence.retrieval import as_sources, make_query, search_passages
@@ -46,8 +46,8 @@ class Settings(CheckedSettings):
 class State(RunState):
     """State of IRCoT: a chain of thought, and the passages that it has collected."""
 
-    evidence: Annotated[list[str], Lines] = field(default_factory=list)
-    """The passages so far, by archive reference."""
+    evidence: Annotated[list[PassageRef], Lines] = field(default_factory=list)
+    """The passages so far."""
     thoughts: Annotated[list[str], Lines] = field(default_factory=list)
     """The sentences so far."""
     concluded: bool = False
@@ -69,7 +69,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
 async def reason(state: State, call: Call[Settings]) -> Update:
     """Generate the next sentence; the last one gives the answer, repeats an earlier one, or uses up the steps."""
     call.require()
-    shown = await call.load(state.evidence)
+    shown = call.passages(state.evidence)
     given = ThinkInput(
         question=state.question,
         sources=as_sources(shown),
@@ -89,7 +89,7 @@ async def reason(state: State, call: Call[Settings]) -> Update:
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Let a reader answer with its own reasons, from all the passages (section 3, the question answering reader)."""
-    shown, conclusion = await call.load(state.evidence), _conclusion(state)
+    shown, conclusion = call.passages(state.evidence), _conclusion(state)
     read = Generation(answer=conclusion, reason="", citations=find_support(conclusion, shown))
     settings = call.settings
     if state.halted or (settings.reader and not call.affords()):

@@ -16,7 +16,7 @@ from sleuth.graphs.core.answer import Note
 from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, new_graph, node, node_with
-from sleuth.graphs.core.state import Keyed, Question, RunState, Update
+from sleuth.graphs.core.state import Keyed, PassageRef, Question, RunState, Update
 from sleuth.graphs.evidence.outcomes import Generation, finish, generate, make_note
 from sleuth.graphs.evidence.retrieval import search_passages, short_names
 from sleuth.tools.search import Mode, Query
@@ -36,8 +36,8 @@ class State(RunState):
 
     iteration: int = 0
     """The number of searches."""
-    evidence: list[str] = field(default_factory=list)
-    """Passages of the latest search, by archive reference."""
+    evidence: list[PassageRef] = field(default_factory=list)
+    """Passages of the latest search."""
     attempts: Annotated[dict[str, Generation], Keyed] = field(default_factory=dict)
     """The generations."""
 
@@ -62,7 +62,7 @@ def _so_far(state: State) -> list[Note]:
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Generate reasons and an answer from the passages of this search; the last answer is final."""
     call.require()
-    shown = await call.load(state.evidence)
+    shown = call.passages(state.evidence)
     new = await generate(call.model, state, shown, "This round has no answer.")
     update: Update = {"attempts": {str(state.iteration): new}}
     if state.iteration >= call.settings.iterations:

@@ -20,7 +20,7 @@ from sleuth.graphs.core.answer import Note
 from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, new_graph, node, node_with, nothing
-from sleuth.graphs.core.state import Keyed, Question, RunState, Update
+from sleuth.graphs.core.state import Keyed, PassageRef, Question, RunState, Update
 from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, finish, generate, make_note, stated_answer
 from sleuth.graphs.evidence.retrieval import Round, make_query, read_around, search_passages
@@ -54,8 +54,8 @@ class State(RunState):
     """The tool's next query; empty if the model has answered or may not search any more."""
     tool: Tool = "search"
     """The tool of this query."""
-    near: str = ""
-    """The passage to read around, by archive reference; empty for a search."""
+    near: PassageRef = ""
+    """The passage to read around; empty for a search."""
     rounds: Annotated[dict[str, Round], Keyed] = field(default_factory=dict)
     """The searches so far with what they returned, "1" first."""
     said: Note | None = None
@@ -69,7 +69,7 @@ async def act(state: State, call: Call[Settings]) -> Update:
         return {"query": ""}
     call.require()
     first = _first_found(state)
-    shown = await call.load(first)
+    shown = call.passages(first)
     given = _so_far(state, shown, list(first.values()))
     asked = {comparison_key(query) for query in given.searches}
     role: Role[ActInput, Any] = ACT if call.settings.tools == "search" else ACT_WITH_TOOLS
@@ -109,7 +109,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     if state.said is not None:
         return finish(call.model, state, state.said["finding"], state.said.get("citations", []))
     call.require()
-    shown = await call.load(_first_found(state))
+    shown = call.passages(_first_found(state))
     read = await generate(call.model, state, shown, "The question stays open.")
     return finish(call.model, state, read["answer"], read["citations"])
 

@@ -80,7 +80,7 @@ async def read(state: State, call: Call[Settings]) -> Update:
     """Read the intermediate answer from these passages alone."""
     call.require()
     at = str(len(state.rounds))
-    shown = await call.load(state.rounds[at]["passages"])
+    shown = call.passages(state.rounds[at]["passages"])
     loss = "This follow-up question has no answer."
     text, citations = await read_answer(call.model, state.follow_up, shown, loss)
     return {"notes": {f"follow-up {at}": make_note(state.follow_up, text, citations)}}

@@ -277,7 +277,7 @@ async def found_passages(values: Mapping[str, Any], archive: Archive) -> list[Pa
     """Return all passages that a run has found, sorted by id."""
     found = find_hashes({name: value for name, value in values.items() if name != "calls"})
     passages: dict[str, Passage] = {}
-    for record in await archive.load(sorted(found)):
+    for record in (await archive.find(sorted(found))).values():
         with suppress(AttributeError, TypeError, ValueError):  # an archived text of another kind
             passage = deserialize_passage(record)
             passages[passage.id] = passage

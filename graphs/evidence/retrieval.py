@@ -10,8 +10,8 @@ from typing_extensions import TypedDict
 from sleuth.agents.formatting import Source
 from sleuth.graphs.core.answer import Citation, RetrievalPath
 from sleuth.graphs.core.node import Call, gather_by_key
-from sleuth.graphs.core.passages import RetrievedPassage, archive_passages
-from sleuth.graphs.core.state import Question
+from sleuth.graphs.core.passages import RetrievedPassage
+from sleuth.graphs.core.state import PassageRef, Question
 from sleuth.graphs.evidence.text_spans import find_words
 from sleuth.tools.search import DocumentReader, Mode, Query
 from sleuth.tools.search.langchain import traced_search
@@ -23,10 +23,10 @@ _PATHS = 3
 
 
 class Round(TypedDict):
-    """A query and the passages it found, best first, by archive reference."""
+    """A query and the passages it found, best first."""
 
     query: str
-    passages: list[str]
+    passages: list[PassageRef]
 
 
 async def search_passages(call: Call[Any], queries: dict[str, Query]) -> dict[str, list[str]]:
@@ -39,9 +39,7 @@ async def search_passages(call: Call[Any], queries: dict[str, Query]) -> dict[st
     found = await gather_by_key({key: traced_search(context.retriever, query) for key, query in queries.items()})
     if notes := search_notes(hit for hits in found.values() for hit in hits):
         call.model.warn(*notes)
-    references = await gather_by_key(
-        {key: archive_passages(context.archive, map(_retrieved, hits)) for key, hits in found.items()}
-    )
+    references = await gather_by_key({key: call.archive(map(_retrieved, hits)) for key, hits in found.items()})
     records = [_search_record(query, found[key], references[key]) for key, query in queries.items()]
     call.searches += await context.archive.keep(records)
     return references
@@ -55,18 +53,17 @@ async def read_around(call: Call[Any], reference: str, *, reach: int) -> list[st
         reference: the archived passage.
         reach: passages to read on each side.
     """
-    context = call.context
-    (passage,) = await call.load([reference])
-    if not isinstance(context.retriever, DocumentReader):
+    retriever, (passage,) = call.context.retriever, call.passages([reference])
+    if not isinstance(retriever, DocumentReader):
         call.model.warn("This retriever finds passages only: the passages around one cannot be read.")
         return []
-    document = await context.retriever.passages_of(passage.document_id)
+    document = await retriever.passages_of(passage.document_id)
     places = [at for at, each in enumerate(document) if each.id == passage.id]
     if not places:
         call.model.warn(f"Passage {passage.id} is no longer in the collection: nothing around it can be read.")
         return []
     at = places[0]
-    return await archive_passages(context.archive, [*document[max(0, at - reach) : at], *document[at + 1 :][:reach]])
+    return await call.archive([*document[max(0, at - reach) : at], *document[at + 1 :][:reach]])
 
 
 async def mark_changed(citations: Iterable[Citation], reader: DocumentReader) -> None:

@@ -35,8 +35,7 @@ from sleuth.graphs.core.approval import AwaitsApproval, Reply, ask_approval, rea
 from sleuth.graphs.core.context import Context, SubrunResult
 from sleuth.graphs.core.method import REPORT, Method, summarize_update
 from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with
-from sleuth.graphs.core.passages import archive_passages
-from sleuth.graphs.core.state import Keyed, Question, RunState, SharesBudget, Update
+from sleuth.graphs.core.state import Keyed, PassageRef, Question, RunState, SharesBudget, Update
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, with_result
 from sleuth.graphs.delegation import DelegatingSettings, MethodName
 from sleuth.graphs.evidence.check import as_evidence, cited_passages
@@ -89,14 +88,14 @@ class Section(TypedDict):
 
 
 class Draft(TypedDict):
-    """A sentence that is not reviewed yet: its section, and the passages that it names, by archive reference.
+    """A sentence that is not reviewed yet: its section, and the passages that it names.
 
     `is_retried`: the passages are those of a search for the sentence itself.
     """
 
     section: str
     text: str
-    passages: list[str]
+    passages: list[PassageRef]
     is_retried: bool
 
 
@@ -110,8 +109,8 @@ class State(AwaitsApproval, RunState):
     """The outline."""
     hops: Annotated[dict[str, Subrun], Keyed] = field(default_factory=dict)
     """The research of each section."""
-    sources: Annotated[dict[str, list[str]], Keyed] = field(default_factory=dict)
-    """The passages of each section, by archive reference."""
+    sources: Annotated[dict[str, list[PassageRef]], Keyed] = field(default_factory=dict)
+    """The passages of each section."""
     drafts: Annotated[dict[str, Draft], Keyed] = field(default_factory=dict)
     """The sentences that are not reviewed yet; a reviewed one is a note, or left out."""
 
@@ -132,7 +131,7 @@ async def outline(state: State, call: Call[Settings]) -> Update:
         return {**first, "title": state.question, "sections": _numbered(given)}
     call.require()
     query = Query(text=state.question, k=_FIRST_SEARCH, mode="hybrid")
-    found = await call.load((await search_passages(call, {"": query}))[""])
+    found = call.passages((await search_passages(call, {"": query}))[""])
     single = Outline(sections=[OutlinedSection.model_construct(heading="", question=state.question)])
     loss = "The report has one section."
     read = SourcesInput(question=state.question, sources=as_sources(found))
@@ -164,11 +163,11 @@ async def research(state: ResearchState, call: Call[Settings]) -> Update:
     end = await run_subrun(call, method=settings.method, number=int(number), values=settings.method_settings, spare=1)
     query = Query(text=state.question, k=settings.passages, mode="hybrid")
     found = (await search_passages(call, {"": query}))[""] if settings.passages else []
-    read = await call.load(found)
+    read = call.passages(found)
     cited = await _cited(end, read, call)
     ids = {passage.id for passage in cited}
     others = [each for each, passage in zip(found, read, strict=True) if passage.id not in ids]
-    sources = [*await archive_passages(call.context.archive, cited), *others]
+    sources = [*await call.archive(cited), *others]
     warnings = [f"section {number}: {warning}" for warning in end.warnings]
     calls = {f"{number} {id}": record for id, record in prefix_nodes(settings.method, end).items()}
     hops = {number: with_result(subrun, end, [])}
@@ -183,7 +182,7 @@ async def write(state: State, call: Call[Settings]) -> Update:
     while sections and not call.affords(len(sections)):
         sections.pop()
         halted = True
-    passages = {key: await call.load(state.sources[key]) for key in sections}
+    passages = {key: call.passages(state.sources[key]) for key in sections}
     written = await gather_by_key({key: _section(state, key, passages[key], call) for key in sections})
     drafts = dict[str, Draft]()
     for key in sections:
@@ -198,7 +197,7 @@ async def write(state: State, call: Call[Settings]) -> Update:
 @node
 async def review(state: State, call: Call[Settings]) -> Update:
     """Keep the sentences that their passages support; the others are searched for once more, and then left out."""
-    named = {key: await call.load(draft["passages"]) for key, draft in state.drafts.items()}
+    named = {key: call.passages(draft["passages"]) for key, draft in state.drafts.items()}
     if call.context.checker is None:
         call.require(len(named))
     support = await gather_by_key(

@@ -342,7 +342,7 @@ async def _pieces(state: ReadingState, call: Call[Settings]) -> list[list[Passag
         return [passages[at : at + most] for at in range(0, len(passages), most)]
     text = " ".join(each["question"] for each in state.columns)
     query = Query(text=text, k=most, mode="hybrid", where=f'id="{state.document}"')
-    found = {each.id for each in await call.load((await search_passages(call, {"": query}))[""])}
+    found = {each.id for each in call.passages((await search_passages(call, {"": query}))[""])}
     return [[each for each in passages if each.id in found] or passages[:most]]
 
 

@@ -31,7 +31,7 @@ from sleuth.graphs.core.answer import Note, Threshold, make_verdict
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with, nothing
-from sleuth.graphs.core.state import Keyed, KeysOf, Question, RunState, Update
+from sleuth.graphs.core.state import Keyed, KeysOf, PassageRef, Question, RunState, Update
 from sleuth.graphs.core.thresholds import choose_threshold
 from sleuth.graphs.evidence.outcomes import as_steps, stated_answer, verdict_for
 from sleuth.graphs.evidence.retrieval import as_sources, search_passages
@@ -95,8 +95,8 @@ class State(RunState):
     """The proposed next steps until they are merged."""
     wave: Annotated[list[str], KeysOf("nodes")] = field(default_factory=list)
     """The nodes that receive knowledge now."""
-    passages: Annotated[dict[str, list[str]], KeysOf("nodes"), Keyed] = field(default_factory=dict)
-    """Passages found for each node, by archive reference."""
+    passages: Annotated[dict[str, list[PassageRef]], KeysOf("nodes"), Keyed] = field(default_factory=dict)
+    """Passages found for each node."""
     knowledge: Annotated[dict[str, Knowledge], KeysOf("nodes"), Keyed] = field(default_factory=dict)
     """Summaries of these passages for each node."""
     verified: Annotated[dict[str, Verification], KeysOf("nodes"), Keyed] = field(default_factory=dict)
@@ -165,10 +165,9 @@ async def aggregate(state: State, call: Call[Settings]) -> Update:
     settings = call.settings
     found = [key for key in state.wave if state.passages.get(key) and settings.aggregate]
     call.require(len(found))
-    shown = {key: await call.load(state.passages[key]) for key in found}
     asks = {
         key: path_answers.summarize_passages(
-            state.nodes[key]["content"], shown[key], call.model, detailed=settings.detailed
+            state.nodes[key]["content"], call.passages(state.passages[key]), call.model, detailed=settings.detailed
         )
         for key in found
     }
@@ -182,7 +181,7 @@ async def verify(state: State, call: Call[Settings]) -> Update:
     A step with an empty summary is measured too: a comparison may need none.
     """
     settings = call.settings
-    backing = await _evidence(state, state.wave, call) if settings.verify else {}
+    backing = _evidence(state, state.wave, call) if settings.verify else {}
     given = {
         key: SourcesInput(question=state.nodes[key]["content"], sources=back.sources)
         for key, back in backing.items()
@@ -229,7 +228,7 @@ async def reason(state: State, call: Call[Settings]) -> Update:
     settings, results = call.settings, dict[reasoning_graph.Path, Note]()
     paths = [tuple(path) for path in state.paths]
     steps = dict.fromkeys(key for path in paths for key in reasoning_graph.path_steps(path))
-    backing = await _evidence(state, steps, call)
+    backing = _evidence(state, steps, call)
     for stage in reasoning_graph.path_prefixes(paths) if settings.iterate else [paths]:
         asked = [path for path in stage if not backing[path[-1]].note]
         if not call.affords(len(asked)):
@@ -375,11 +374,11 @@ def _known_along(state: State, path: reasoning_graph.Path) -> tuple[Step, ...]:
     return () if len(path) == 1 else as_steps(state.notes.values())
 
 
-async def _evidence(state: State, keys: Iterable[str], call: Call[Settings]) -> dict[str, StepEvidence]:
-    """Load what each step is answered from, all before the first call: after a crash, calls are matched by order."""
+def _evidence(state: State, keys: Iterable[str], call: Call[Settings]) -> dict[str, StepEvidence]:
+    """Return what each step is answered from."""
     found = {}
     for key in keys:
-        shown = await call.load(state.passages.get(key, []))
+        shown = call.passages(state.passages.get(key, []))
         found[key] = StepEvidence(sources=as_sources(shown), shown=shown)
         if call.settings.aggregate:
             known = state.knowledge.get(key, Knowledge(text="", citations=[]))

@@ -30,8 +30,7 @@ from sleuth.graphs.core.answer import make_verdict
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, known_notes, new_graph, node, node_with
-from sleuth.graphs.core.passages import archive_passages
-from sleuth.graphs.core.state import Question, RunState, Update
+from sleuth.graphs.core.state import PassageRef, Question, RunState, Update
 from sleuth.graphs.evidence.outcomes import make_note, verdict_for
 from sleuth.graphs.evidence.text_spans import strip_marks
 from sleuth.graphs.methods.hybrid_rag import references, sources
@@ -62,10 +61,10 @@ class State(RunState):
     """The answer changes with time, and the sources are not known to be fresh."""
     sources: list[Source] = field(default_factory=list)
     """The sources to query, by node."""
-    texts: list[str] = field(default_factory=list)
-    """Passages of text, best first, by archive reference."""
-    tables: list[str] = field(default_factory=list)
-    """Passages of tables, best first, by archive reference."""
+    texts: list[PassageRef] = field(default_factory=list)
+    """Passages of text, best first."""
+    tables: list[PassageRef] = field(default_factory=list)
+    """Passages of tables, best first."""
     calculations: list[Finding] = field(default_factory=list)
     """Expressions with their values."""
     recollection: Finding | None = None
@@ -125,8 +124,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
         raise
     except (SleuthError, TimeoutError) as error:
         return {"warnings": [f"The search is missing: {str(error) or f'it took longer than {seconds:g} s'}"]}
-    texts, tables = await archive_passages(context.archive, found), await archive_passages(context.archive, rows)
-    return {"texts": texts, "tables": tables, "warnings": left_out}
+    return {"texts": await call.archive(found), "tables": await call.archive(rows), "warnings": left_out}
 
 
 @node_with(spare=_ANSWER)
@@ -137,8 +135,7 @@ async def calculate(state: State, call: Call[Settings]) -> Update:
         return {}
     if not call.affords(settings.expressions):
         return {"warnings": [_no_room("A calculation")]}
-    texts, tables = [await call.load(names) for names in (state.texts, state.tables)]
-    shown = sources.label_sources(texts, tables)
+    shown = sources.label_sources(call.passages(state.texts), call.passages(state.tables))
     given = ExpressInput(question=state.question, asked_at=state.asked_at, sources=shown, functions=tuple(names()))
     loss = "One sample of an expression is missing."
     asks = (call.model.ask_or(EXPRESS, given, Expression(), loss) for _ in range(settings.expressions))
@@ -184,8 +181,8 @@ async def aggregate(state: State, call: Call[Settings]) -> Update:
         "model": [state.recollection] if state.recollection else [],
     }
     passages: dict[ReferenceKind, list[Passage]] = {
-        "text": await call.load(state.texts),
-        "table": await call.load(state.tables),
+        "text": call.passages(state.texts),
+        "table": call.passages(state.tables),
     }
     limits: dict[ReferenceKind, int] = {"table": settings.max_table_characters, "graph": settings.max_graph_characters}
     collected, losses = await references.collect(archive, findings, passages, limits, settings.max_characters)

@@ -31,7 +31,7 @@ from sleuth.graphs.core.answer import Note, make_verdict
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, known_notes, new_graph, node, node_with
-from sleuth.graphs.core.state import Keyed, Question, RunState, Update
+from sleuth.graphs.core.state import Keyed, PassageRef, Question, RunState, Update
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer, verdict_of_sentences
 from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
 from sleuth.graphs.methods.ras import triple_graph
@@ -88,8 +88,8 @@ class State(RunState):
     """The planner's last decision: [NO_RETRIEVAL], [SUBQ] or [SUFFICIENT]."""
     rounds: Annotated[dict[str, Round], Keyed] = field(default_factory=dict)
     """The sub-queries so far, "1" first."""
-    unread: list[str] = field(default_factory=list)
-    """Passages of the latest round without stored triples, by archive reference."""
+    unread: list[PassageRef] = field(default_factory=list)
+    """Passages of the latest round without stored triples."""
     entities: Annotated[dict[str, str], Keyed] = field(default_factory=dict)
     """The nodes of the question's graph: each entity in its first spelling."""
     facts: Annotated[dict[str, Fact], Keyed] = field(default_factory=dict)
@@ -107,7 +107,7 @@ async def plan(state: State, call: Call[Settings]) -> Update:
         asked = QuestionInput(question=state.question)
         decision = await call.model.ask_or(planning.BEGIN, asked, SUBQ, "The question is looked up.")
         return _decided(state, decision, state.question)
-    shown = await _rendered(state, call)
+    shown = _rendered(state, call)
     with_finding = settings.findings and bool(state.rounds)
     role: Role[SoFar, Any] = planning.NEXT_WITH_FINDING if with_finding else planning.NEXT
     enough, loss = planning.NextWithFinding(plan=SUFFICIENT), "The question is answered with what was found."
@@ -132,7 +132,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     settings = call.settings
     at = str(len(state.rounds))
     text = state.rounds[at]["query"]
-    seen = {passage.id for passages in (await _passages(state, call)).values() for passage in passages}
+    seen = {passage.id for passages in _passages(state, call).values() for passage in passages}
     query = make_query(text, state, k=settings.top_k, mode=settings.mode, seen=seen)
     references = (await search_passages(call, {at: query}))[at]
     update: Update = {"rounds": {at: Round(query=text, passages=references)}}
@@ -140,7 +140,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
         return update
     before = {name for round in state.rounds.values() for name in round["passages"]}
     new = [name for name in references if name not in before]
-    passages = dict(zip(new, await call.load(new), strict=True))
+    passages = dict(zip(new, call.passages(new), strict=True))
     known = await triple_graph.stored_triples(call.context.triples, passages)
     unread = [name for name in new if name not in known]
     return {**update, "unread": unread, **_enter(state, settings, [(passages[name], known[name]) for name in known])}
@@ -150,7 +150,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
 async def structure(state: State, call: Call[Settings]) -> Update:
     """Extract triples from passages that no run has read yet, and add them to the question's graph (section 3.2)."""
     call.require(len(state.unread))
-    passages = await call.load(state.unread)
+    passages = call.passages(state.unread)
     triples = await triple_graph.extract_triples(call.context.triples, passages, call.model)
     return {**_enter(state, call.settings, triples), "unread": []}
 
@@ -221,7 +221,7 @@ async def _answer_unaided(state: State, call: Call[Settings]) -> tuple[list[Note
 
 async def _answer_from_facts(state: State, call: Call[Settings]) -> tuple[list[Note], bool]:
     """Return the sentences of the answer, each as a note with its citations, and whether they are more than a guess."""
-    settings, shown = call.settings, await _rendered(state, call)
+    settings, shown = call.settings, _rendered(state, call)
     chain = _chain(state, shown)
     if settings.long_answers:
         role = reading.ANSWER_AT_LENGTH_WITH_EXAMPLES if settings.examples else reading.ANSWER_AT_LENGTH
@@ -244,14 +244,14 @@ def _enter(state: State, settings: Settings, triples: PassageTriples) -> Update:
     return {"entities": entities, "facts": facts, "warnings": [*at_limit, *dropped]}
 
 
-async def _passages(state: State, call: Call[Settings]) -> dict[str, list[Passage]]:
-    """Load the passages of each round."""
-    return {at: await call.load(round["passages"]) for at, round in state.rounds.items()}
+def _passages(state: State, call: Call[Settings]) -> dict[str, list[Passage]]:
+    """Return the passages of each round."""
+    return {at: call.passages(round["passages"]) for at, round in state.rounds.items()}
 
 
-async def _rendered(state: State, call: Call[Settings]) -> RenderedFacts:
+def _rendered(state: State, call: Call[Settings]) -> RenderedFacts:
     """Render all findings in the form that roles read."""
-    rounds, repeat = await _passages(state, call), call.settings.repeat_facts
+    rounds, repeat = _passages(state, call), call.settings.repeat_facts
     if not call.settings.triples:
         return triple_graph.render_passages(rounds, repeat=repeat)
     return triple_graph.render_triples(state.entities, state.facts, rounds, repeat=repeat)

@@ -19,7 +19,7 @@ from sleuth.graphs.core.answer import Verdict, make_verdict
 from sleuth.graphs.core.context import Context, MethodSettings
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, new_graph, node
-from sleuth.graphs.core.state import Question, RunState, Update
+from sleuth.graphs.core.state import PassageRef, Question, RunState, Update
 from sleuth.graphs.evidence.check import (
     MIN_SUPPORT,
     ReadAnswer,
@@ -53,8 +53,8 @@ class Settings(MethodSettings):
 class State(RunState):
     """State of the reader."""
 
-    evidence: list[str] = field(default_factory=list)
-    """Passages found so far by archive reference, the most relevant first once they were read."""
+    evidence: list[PassageRef] = field(default_factory=list)
+    """Passages found so far, the most relevant first once they were read."""
     searched: int = 0
     """The number of searches."""
     reading: ReadAnswer | None = None
@@ -79,14 +79,14 @@ async def compare(state: State, call: Call[Settings]) -> Update:
     settings = call.settings
     queries = {each: Query(text=each, k=settings.top_k, mode=settings.mode) for each in compared.questions}
     found = await search_passages(call, queries)
-    shown = [await call.load(list(dict.fromkeys([*state.evidence, *found[each]]))) for each in queries]
+    shown = [call.passages(list(dict.fromkeys([*state.evidence, *found[each]]))) for each in queries]
     return {"reading": await asyncio.to_thread(compare_dates, checker, compared, shown)}
 
 
 @node
 async def read(state: State, call: Call[Settings]) -> Update:
     """Read the passages together, and sort them by relevance; the answer with most support so far counts."""
-    checker, passages = require_checker(call.context.checker), await call.load(state.evidence)
+    checker, passages = require_checker(call.context.checker), call.passages(state.evidence)
     if not passages:
         return {"reading": None, "follows": False}
     reading = await asyncio.to_thread(checker.read, state.question, as_evidence(passages))
@@ -101,7 +101,7 @@ async def read(state: State, call: Call[Settings]) -> Update:
 @node
 async def follow(state: State, call: Call[Settings]) -> Update:
     """Search with the title of the most relevant passage, for passages about its names."""
-    settings, passages = call.settings, await call.load(state.evidence)
+    settings, passages = call.settings, call.passages(state.evidence)
     title = passages[0].title
     names = short_names([title, state.reading["text"] if state.reading else ""])
     seen = frozenset(passage.id for passage in passages)

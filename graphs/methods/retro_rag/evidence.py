@@ -15,6 +15,7 @@ from sleuth.agents.role import I, Role
 from sleuth.agents.roles import inputs, judging, reasoning
 from sleuth.graphs.core.answer import Citation, Note, Threshold
 from sleuth.graphs.core.node import gather_by_key
+from sleuth.graphs.core.state import PassageRef
 from sleuth.graphs.evidence.citations import verify_quotes
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, yes_probability
 from sleuth.graphs.evidence.retrieval import as_sources
@@ -34,7 +35,7 @@ PUBLISHED = Threshold(value=0.7, by="the paper's; another one was not fitted for
 class EvidencePassage(TypedDict):
     """A passage of the source evidence: its place in the archive, the round that found it, and its latest score."""
 
-    reference: str
+    reference: PassageRef
     round: int
     score: float
 

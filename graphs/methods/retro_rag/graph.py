@@ -28,7 +28,7 @@ from sleuth.graphs.core.answer import Note, Threshold, make_verdict
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with
-from sleuth.graphs.core.state import Keyed, Question, RunState, Update
+from sleuth.graphs.core.state import Keyed, PassageRef, Question, RunState, Update
 from sleuth.graphs.core.thresholds import choose_threshold
 from sleuth.graphs.evidence.citations import find_support, verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer, verdict_for
@@ -94,8 +94,8 @@ class State(RunState):
     """The number of searches."""
     query: str = ""
     """The query of the last plan; empty while that is the question itself."""
-    found: list[str] = field(default_factory=list)
-    """Passages found in this round, by archive reference."""
+    found: list[PassageRef] = field(default_factory=list)
+    """Passages found in this round."""
     sources: Annotated[dict[str, EvidencePassage], Keyed] = field(default_factory=dict)
     """The source evidence, by passage."""
     departures: Annotated[dict[str, RemovedEvidence], Keyed] = field(default_factory=dict)
@@ -126,7 +126,7 @@ async def collate(state: State, call: Call[Settings]) -> Update:
     settings = call.settings
     query = _matching(state) if settings.evaluate_evidence else ""
     references = [*state.found, *(rank_passages(state.sources) if settings.update else [])]
-    read = await call.load(references)
+    read = call.passages(references)
     places: dict[str, int] = {}
     for at, passage in enumerate(read):  # a passage that is found again replaces its earlier copy
         places.setdefault(passage.id, at)
@@ -157,7 +157,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     """Generate an answer with its reasons, and a second one, sampled freely from the same evidence."""
     settings = call.settings
     call.require(2 if settings.evaluate_answer else 1)
-    shown = await call.load(rank_passages(state.sources) if settings.source_evidence else [])
+    shown = call.passages(rank_passages(state.sources) if settings.source_evidence else [])
     given: Any = inputs.ReadInput(
         question=state.question, sources=as_sources(shown), known=as_steps(state.notes.values())
     )
@@ -219,7 +219,7 @@ async def discover(state: State, call: Call[Settings]) -> Update:
     if not (settings.inferential_evidence and state.sources):
         return {}
     call.require(1 if state.entities else 2)
-    shown = await call.load(rank_passages(state.sources))
+    shown = call.passages(rank_passages(state.sources))
     entities = state.entities or await evidence.name_entities(call.model, state.question)
     given = reasoning.InferInput(question=state.question, entities=tuple(entities), sources=as_sources(shown))
     merged = state.notes if settings.update else evidence.inherited_notes(state.notes)
@@ -251,7 +251,7 @@ async def discover(state: State, call: Call[Settings]) -> Update:
 async def plan(state: State, call: Call[Settings]) -> Update:
     """Plan the next query: the gap between the known facts and the question (equation 5)."""
     call.require()
-    shown = await call.load(rank_passages(state.sources))
+    shown = call.passages(rank_passages(state.sources))
     reason, known = _latest(state)["reason"], as_steps(state.notes.values())
     given = reasoning.RequeryInput(question=state.question, reason=reason, sources=as_sources(shown), known=known)
     again, loss = reasoning.Requery.model_construct(query=state.question), "The question itself is searched again."

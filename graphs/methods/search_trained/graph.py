@@ -63,7 +63,7 @@ async def reason(state: State, call: Call[Settings]) -> Update:
     call.require()
     settings = call.settings
     is_last = len(state.rounds) >= settings.max_searches
-    given = await _transcript(state, call, begin_answer=is_last and settings.begin_answer)
+    given = _transcript(state, call, begin_answer=is_last and settings.begin_answer)
     text, reply = await call.model.ask_with_reply(ROLES[settings.format], given)
     tags = TAGS[settings.format]
     written = f"<{tags.answer}>{text}" if given.last else text
@@ -97,7 +97,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Return the model's answer, and cite the passages that it has used."""
     assert state.said is not None
-    found = {at: await call.load(round["passages"]) for at, round in state.rounds.items()}
+    found = {at: call.passages(round["passages"]) for at, round in state.rounds.items()}
     citations = _cite_used(state.said, state, found) if state.said else []
     return finish(call.model, state, state.said, citations)
 
@@ -125,10 +125,10 @@ def graph() -> StateGraph[State, Context, Question, State]:
 # What the nodes above are made of
 
 
-async def _transcript(state: State, call: Call[Settings], *, begin_answer: bool) -> Transcript:
+def _transcript(state: State, call: Call[Settings], *, begin_answer: bool) -> Transcript:
     """Return the transcript so far; every search shows all its passages, also those shown before."""
     places = [(int(at), reference) for at, round in state.rounds.items() for reference in round["passages"]]
-    shown = await call.load([reference for _, reference in places])
+    shown = call.passages([reference for _, reference in places])
     return Transcript(
         question=state.question,
         known=as_steps(state.notes.values()),
