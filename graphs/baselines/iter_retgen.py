@@ -47,23 +47,23 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search with the question, from the second time on with the latest generation too."""
     settings, latest = call.settings, _latest(state)
     generation = [latest["reason"], latest["answer"]] if latest else []
-    known = short_names(found["finding"] for found in state.notes.values())
+    names = short_names(note["finding"] for note in state.notes.values())
     text = " ".join([*filter(None, generation), state.question])
-    query = Query(text=text, k=settings.top_k, mode=settings.mode, entities=known)
+    query = Query(text=text, k=settings.top_k, mode=settings.mode, entities=names)
     return {"iteration": state.iteration + 1, "evidence": (await search_passages(call, {"": query}))[""]}
 
 
-def _so_far(state: State) -> list[Note]:
+def _latest_note(state: State) -> list[Note]:
     latest = _latest(state)
     return [make_note(state.question, latest["answer"], latest["citations"])] if latest else []
 
 
-@node_with(so_far=_so_far)
+@node_with(notes_at_halt=_latest_note)
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Generate reasons and an answer from the passages of this search; the last answer is final."""
     call.require()
-    shown = call.passages(state.evidence)
-    new = await generate(call.model, state, shown, "This round has no answer.")
+    passages = call.passages(state.evidence)
+    new = await generate(call.model, state, passages, "This round has no answer.")
     update: Update = {"attempts": {str(state.iteration): new}}
     if state.iteration >= call.settings.iterations:
         return {**update, **finish(call.model, state, new["answer"], new["citations"])}

@@ -39,18 +39,18 @@ class State(RunState):
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search the passages most similar to the question."""
     settings = call.settings
-    known = short_names(found["finding"] for found in state.notes.values())
-    query = Query(text=state.question, k=settings.top_k, mode=settings.mode, entities=known)
+    names = short_names(note["finding"] for note in state.notes.values())
+    query = Query(text=state.question, k=settings.top_k, mode=settings.mode, entities=names)
     return {"evidence": (await search_passages(call, {"": query}))[""]}
 
 
-@node_with(so_far=nothing)
+@node_with(notes_at_halt=nothing)
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Read the passages and inherited notes once, and answer."""
     call.require()
-    shown = call.passages(state.evidence)
-    known, loss = as_steps(state.notes.values()), "The question stays open."
-    text, citations = await read_answer(call.model, state.question, shown, loss, known=known)
+    passages = call.passages(state.evidence)
+    findings, loss = as_steps(state.notes.values()), "The question stays open."
+    text, citations = await read_answer(call.model, state.question, passages, loss, findings=findings)
     return finish(call.model, state, text, citations)
 
 

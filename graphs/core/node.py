@@ -54,7 +54,7 @@ class Call(Generic[S]):
     """
 
     def __init__(
-        self, state: RunState, runtime: Runtime[Context], settings: S, *, spare: int = 0, sharing: int = 1
+        self, state: RunState, runtime: Runtime[Context], settings: S, *, reserved_calls: int = 0, sharing: int = 1
     ) -> None:
         self.context = runtime.context
         self.settings = settings
@@ -62,7 +62,7 @@ class Call(Generic[S]):
         self.state = state
         self.searches: list[str] = []
         self.records: dict[str, str] = {}
-        self._spare, self._sharing = spare, sharing
+        self._reserved_calls, self._sharing = reserved_calls, sharing
         self._model: ModelCaller | None = None
 
     @property
@@ -95,13 +95,15 @@ class Call(Generic[S]):
     def remaining(self) -> Budget:
         """Return the part of the budget that this execution may spend; negative where a limit was passed.
 
-        Spare calls are left to later nodes, and nodes that run in parallel share the rest.
+        Reserved calls are left to later nodes, and nodes that run in parallel share the rest.
         """
         budget = self.context.budget
         calls, tokens = self.state.spending()
         seconds = time.monotonic() - self.context.started
         return Budget(
-            max_calls=None if budget.max_calls is None else (budget.max_calls - calls - self._spare) // self._sharing,
+            max_calls=None
+            if budget.max_calls is None
+            else (budget.max_calls - calls - self._reserved_calls) // self._sharing,
             max_tokens=None if budget.max_tokens is None else (budget.max_tokens - tokens) // self._sharing,
             max_seconds=None if budget.max_seconds is None else budget.max_seconds - seconds,
         )
@@ -149,17 +151,17 @@ def node(function: Function[StateT, S]) -> Node:
 
 def node_with(
     *,
-    so_far: Callable[[Any], Iterable[Note]] | None = None,
-    spare: int = 0,
-    shared_by: Callable[[Any], int] | None = None,
+    notes_at_halt: Callable[[Any], Iterable[Note]] | None = None,
+    reserved_calls: int = 0,
+    parallel_nodes: Callable[[Any], int] | None = None,
 ) -> Callable[[Function[StateT, S]], Node]:
     """Return `@node` for a node that ends the run, or that leaves part of the budget to other nodes.
 
     Args:
-        so_far: the notes of a node that ends the run: if the budget is used up, here or before, the verdict is the
-            finding of the last one.
-        spare: model calls that later nodes need.
-        shared_by: the number of nodes, this one included, that run in parallel and share the other calls.
+        notes_at_halt: the notes of a node that ends the run: if the budget is used up, here or before, the verdict is
+            the finding of the last one.
+        reserved_calls: model calls that later nodes need.
+        parallel_nodes: the number of nodes, this one included, that run in parallel and share the other calls.
     """
 
     def decorate(function: Function[StateT, S]) -> Node:
@@ -176,19 +178,25 @@ def node_with(
             given: Any = state
             if isinstance(given, dict):  # of a `Send`, which LangGraph passes on as it is stored
                 state = hints["state"](**given)
-            call = Call(state, runtime, settings, spare=spare, sharing=shared_by(state) if shared_by else 1)
+            call = Call(
+                state,
+                runtime,
+                settings,
+                reserved_calls=reserved_calls,
+                sharing=parallel_nodes(state) if parallel_nodes else 1,
+            )
             # Before the model calls, which are matched by their order.
             references = find_hashes([getattr(state, name) for name in with_passages])
             call.records |= await call.context.archive.find(references)
             await prepare_detection(state.question)
             try:
-                if so_far and state.halted:
+                if notes_at_halt and state.halted:
                     raise OutOfBudget
                 update = await function(state, call)
             except OutOfBudget:
                 update = {"halted": True}
-                if so_far:
-                    notes = [*so_far(state)]
+                if notes_at_halt:
+                    notes = [*notes_at_halt(state)]
                     update = {"verdict": make_verdict("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
             unknown = update.keys() - types.keys()
             assert not unknown, f"{function.__name__} changes unknown fields: {unknown}"

@@ -36,11 +36,11 @@ async def search_passages(call: Call[Any], queries: dict[str, Query]) -> dict[st
     Notes of the searches, for instance that the knowledge graph is empty, become warnings of the run.
     """
     context = call.context
-    found = await gather_by_key({key: traced_search(context.retriever, query) for key, query in queries.items()})
-    if notes := search_notes(hit for hits in found.values() for hit in hits):
+    results = await gather_by_key({key: traced_search(context.retriever, query) for key, query in queries.items()})
+    if notes := search_notes(hit for hits in results.values() for hit in hits):
         call.model.warn(*notes)
-    references = await gather_by_key({key: call.archive(map(_retrieved, hits)) for key, hits in found.items()})
-    records = [_search_record(query, found[key], references[key]) for key, query in queries.items()]
+    references = await gather_by_key({key: call.archive(map(_retrieved, hits)) for key, hits in results.items()})
+    records = [_search_record(query, results[key], references[key]) for key, query in queries.items()]
     call.searches += await context.archive.keep(records)
     return references
 
@@ -81,7 +81,7 @@ def search_notes(hits: Iterable[Hit]) -> list[str]:
 
 def _search_record(query: Query, hits: Sequence[Hit], references: Sequence[str]) -> str:
     """Return a search in the form of the archive; passages are named by their references, best first."""
-    found = [
+    records = [
         {
             "passage": reference,
             "score": hit.score,
@@ -93,7 +93,7 @@ def _search_record(query: Query, hits: Sequence[Hit], references: Sequence[str])
         }
         for hit, reference in zip(hits, references, strict=True)
     ]
-    return json.dumps({"query": query.text, "mode": query.mode, "hits": found}, ensure_ascii=False, sort_keys=True)
+    return json.dumps({"query": query.text, "mode": query.mode, "hits": records}, ensure_ascii=False, sort_keys=True)
 
 
 def _retrieved(hit: Hit) -> Passage:
@@ -123,6 +123,6 @@ def make_query(text: str, state: Question, *, k: int, mode: Mode, seen: Iterable
     """Return the next query of a question, for passages not seen yet; it builds on the findings whose names it
     contains.
     """
-    names = short_names(found["finding"] for found in state.notes.values())
+    names = short_names(note["finding"] for note in state.notes.values())
     entities = tuple(name for name in names if any(find_words(name.split(), text)))
     return Query(text=text, k=k, mode=mode, hop=text != state.question, entities=entities, seen=frozenset(seen))
