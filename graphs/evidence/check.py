@@ -239,9 +239,8 @@ def open_questions(asked: str, notes: Iterable[Note]) -> list[str]:
 def refuse(support: Support | None, citations: Sequence[Citation], missing: Sequence[str] = ()) -> Verdict:
     """Return the verdict of an answer that has too little support, with its last quote and the open questions."""
     quotes = [(single_line(each["quote"]), each["title"]) for each in citations[-1:]]
-    sentences = [
-        (text, title) for text, title in quotes if len(text.split()) > 3 and "|" not in text
-    ]  # no row of a table
+    # A row of a table and single words cannot be read by themselves.
+    sentences = [(text, title) for text, title in quotes if len(text.split()) > 3 and "|" not in text]
     nearest = [f" The nearest sentence: “{text}” ({title})." for text, title in sentences]
     text = refusal_text("unknown", missing, remark="".join(nearest))
     verdict = Verdict(status="unknown", text=text, citations=[])
