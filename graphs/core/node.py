@@ -81,6 +81,12 @@ class Call(Generic[S]):
             )
         return self._model
 
+    async def prepare(self, fields: Iterable[str]) -> None:
+        """Read the passages of these fields, before the model calls, which are matched by their order after a crash."""
+        references = find_hashes([getattr(self.state, field) for field in fields])
+        self.records |= await self.context.archive.find(references)
+        await prepare_detection(self.state.question)
+
     def passages(self, references: Iterable[str]) -> list[Passage]:
         """Return the passages of references in the state, as the run found them, or of this execution's `archive`."""
         return [deserialize_passage(record) for record in texts_of(references, self.records)]
@@ -178,17 +184,9 @@ def node_with(
             given: Any = state
             if isinstance(given, dict):  # of a `Send`, which LangGraph passes on as it is stored
                 state = hints["state"](**given)
-            call = Call(
-                state,
-                runtime,
-                settings,
-                reserved_calls=reserved_calls,
-                sharing=parallel_nodes(state) if parallel_nodes else 1,
-            )
-            # Before the model calls, which are matched by their order.
-            references = find_hashes([getattr(state, name) for name in with_passages])
-            call.records |= await call.context.archive.find(references)
-            await prepare_detection(state.question)
+            sharing = parallel_nodes(state) if parallel_nodes else 1
+            call = Call(state, runtime, settings, reserved_calls=reserved_calls, sharing=sharing)
+            await call.prepare(with_passages)
             try:
                 if notes_at_halt and state.halted:
                     raise OutOfBudget
@@ -198,8 +196,9 @@ def node_with(
                 if notes_at_halt:
                     notes = [*notes_at_halt(state)]
                     update = {"verdict": make_verdict("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
-            unknown = update.keys() - types.keys()
-            assert not unknown, f"{function.__name__} changes unknown fields: {unknown}"
+            assert not (unknown := update.keys() - types.keys()), (
+                f"{function.__name__} changes unknown fields: {unknown}"
+            )
             return call.account(update, replaces_warnings=replaces_warnings)
 
         # Not functools.wraps: LangGraph would inspect the signature of the wrapped function.
