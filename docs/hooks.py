@@ -79,7 +79,7 @@ def commands() -> str:
 
 
 def python_names() -> str:
-    """Return a mkdocstrings directive for each public name; the settings have a page of their own."""
+    """Return a mkdocstrings directive for each public name; the settings have a table of their own."""
     from typing import is_typeddict
 
     import sleuth
@@ -100,7 +100,7 @@ def settings() -> str:
         for name, field in schema.items()
     ]
     lines = [_line(name, field) for name, field in schema.items()]
-    return "\n".join([*rows, "", "## Example `sleuth.toml`", "", "```toml", *lines, "```"])
+    return "\n".join([*rows, "", "### Example `sleuth.toml`", "", "```toml", *lines, "```"])
 
 
 def _default(name: str, field: dict[str, Any]) -> str:

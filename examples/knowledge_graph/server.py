@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sleuth.graphs.methods.hybrid_rag.knowledge_graph.backends import similar
-from sleuth.graphs.methods.hybrid_rag.knowledge_graph.functions import Function, known_functions
+from sleuth.graphs.methods.hybrid_rag.knowledge_graph.functions import Function, declared_functions
 from sleuth.tools.text.normalization import comparison_key
 
 PORT = 8800
@@ -75,7 +75,7 @@ class LocalGraph:
     """The tables of one JSON file; functions of domains that are not in the file are not offered."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
-        self.functions = tuple(each for each in known_functions().values() if each.domain in data)
+        self.functions = tuple(each for each in declared_functions().values() if each.domain in data)
         self._data = data
 
     async def answer(self, function: Function, arguments: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON

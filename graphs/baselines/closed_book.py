@@ -33,13 +33,13 @@ class State(RunState):
     """State of the closed-book baseline: nothing beyond the common fields."""
 
 
-@node_with(so_far=nothing)
+@node_with(notes_at_halt=nothing)
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Ask the question without any passage."""
     call.require()
     settings = call.settings
-    given = StepsInput(question=state.question, known=as_steps(state.notes.values()))
-    reply = await call.model.ask_or(ANSWER_FROM_MEMORY, given, Unaided(known=False), "The question stays open.")
+    request = StepsInput(question=state.question, known=as_steps(state.notes.values()))
+    reply = await call.model.ask_or(ANSWER_FROM_MEMORY, request, Unaided(known=False), "The question stays open.")
     stands = reply.known or not settings.may_not_know
     return finish(call.model, state, stated_answer(reply.answer, state.question) if stands else "", [])
 

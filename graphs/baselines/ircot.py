@@ -19,7 +19,7 @@ from sleuth.graphs.core.answer import make_verdict
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, new_graph, node
-from sleuth.graphs.core.state import Lines, Question, RunState, Update
+from sleuth.graphs.core.state import Lines, PassageRef, Question, RunState, Update
 from sleuth.graphs.evidence.citations import find_support
 from sleuth.graphs.evidence.outcomes import Generation, as_steps, finish, generate, make_note, stated_answer
 from sleuth.graphs.evidence.retrieval import as_sources, make_query, search_passages
@@ -46,8 +46,8 @@ class Settings(CheckedSettings):
 class State(RunState):
     """State of IRCoT: a chain of thought, and the passages that it has collected."""
 
-    evidence: Annotated[list[str], Lines] = field(default_factory=list)
-    """The passages so far, by archive reference."""
+    evidence: Annotated[list[PassageRef], Lines] = field(default_factory=list)
+    """The passages so far."""
     thoughts: Annotated[list[str], Lines] = field(default_factory=list)
     """The sentences so far."""
     concluded: bool = False
@@ -60,8 +60,8 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     settings = call.settings
     text = state.thoughts[-1] if state.thoughts else state.question
     query = make_query(text, state, k=settings.top_k, mode=settings.mode, seen=())
-    found = (await search_passages(call, {"": query}))[""]
-    new = [reference for reference in found if reference not in state.evidence]
+    references = (await search_passages(call, {"": query}))[""]
+    new = [reference for reference in references if reference not in state.evidence]
     return {"evidence": new[: max(0, settings.max_passages - len(state.evidence))]}
 
 
@@ -69,14 +69,14 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
 async def reason(state: State, call: Call[Settings]) -> Update:
     """Generate the next sentence; the last one gives the answer, repeats an earlier one, or uses up the steps."""
     call.require()
-    shown = await call.load(state.evidence)
-    given = ThinkInput(
+    passages = call.passages(state.evidence)
+    request = ThinkInput(
         question=state.question,
-        sources=as_sources(shown),
+        sources=as_sources(passages),
         known=as_steps(state.notes.values()),
         thoughts=tuple(state.thoughts),
     )
-    reply = await call.model.ask_or(THINK, given, "", "The question is answered from what was found.")
+    reply = await call.model.ask_or(THINK, request, "", "The question is answered from what was found.")
     text = strip_marks(reply)
     thought = next((text[start:end] for start, end in sentence_spans(text, lines=False)), "")
     last = len(state.thoughts) + 1 >= call.settings.max_steps
@@ -89,14 +89,14 @@ async def reason(state: State, call: Call[Settings]) -> Update:
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Let a reader answer with its own reasons, from all the passages (section 3, the question answering reader)."""
-    shown, conclusion = await call.load(state.evidence), _conclusion(state)
-    read = Generation(answer=conclusion, reason="", citations=find_support(conclusion, shown))
+    passages, conclusion = call.passages(state.evidence), _conclusion(state)
+    read = Generation(answer=conclusion, reason="", citations=find_support(conclusion, passages))
     settings = call.settings
     if state.halted or (settings.reader and not call.affords()):
         note = make_note(state.question, conclusion, read["citations"])
         return {"verdict": make_verdict("out_of_budget", conclusion, [note])}
     if settings.reader:
-        read = await generate(call.model, state, shown, "The question stays open.")
+        read = await generate(call.model, state, passages, "The question stays open.")
     return finish(call.model, state, read["answer"], read["citations"])
 
 
@@ -123,8 +123,8 @@ def graph() -> StateGraph[State, Context, Question, State]:
 
 def _conclusion(state: State) -> str:
     """Return the answer of the chain itself, if it states something."""
-    found = _CONCLUSION.search(state.thoughts[-1]) if state.thoughts else None
-    return stated_answer(found[1].strip(" .")) if found else ""
+    match = _CONCLUSION.search(state.thoughts[-1]) if state.thoughts else None
+    return stated_answer(match[1].strip(" .")) if match else ""
 
 
 def summarize(update: Mapping[str, Any]) -> list[str]:

@@ -16,7 +16,7 @@ from sleuth.graphs.core.answer import Note
 from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, new_graph, node, node_with
-from sleuth.graphs.core.state import Keyed, Question, RunState, Update
+from sleuth.graphs.core.state import Keyed, PassageRef, Question, RunState, Update
 from sleuth.graphs.evidence.outcomes import Generation, finish, generate, make_note
 from sleuth.graphs.evidence.retrieval import search_passages, short_names
 from sleuth.tools.search import Mode, Query
@@ -36,8 +36,8 @@ class State(RunState):
 
     iteration: int = 0
     """The number of searches."""
-    evidence: list[str] = field(default_factory=list)
-    """Passages of the latest search, by archive reference."""
+    evidence: list[PassageRef] = field(default_factory=list)
+    """Passages of the latest search."""
     attempts: Annotated[dict[str, Generation], Keyed] = field(default_factory=dict)
     """The generations."""
 
@@ -47,23 +47,23 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search with the question, from the second time on with the latest generation too."""
     settings, latest = call.settings, _latest(state)
     generation = [latest["reason"], latest["answer"]] if latest else []
-    known = short_names(found["finding"] for found in state.notes.values())
+    names = short_names(note["finding"] for note in state.notes.values())
     text = " ".join([*filter(None, generation), state.question])
-    query = Query(text=text, k=settings.top_k, mode=settings.mode, entities=known)
+    query = Query(text=text, k=settings.top_k, mode=settings.mode, entities=names)
     return {"iteration": state.iteration + 1, "evidence": (await search_passages(call, {"": query}))[""]}
 
 
-def _so_far(state: State) -> list[Note]:
+def _latest_note(state: State) -> list[Note]:
     latest = _latest(state)
     return [make_note(state.question, latest["answer"], latest["citations"])] if latest else []
 
 
-@node_with(so_far=_so_far)
+@node_with(notes_at_halt=_latest_note)
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Generate reasons and an answer from the passages of this search; the last answer is final."""
     call.require()
-    shown = await call.load(state.evidence)
-    new = await generate(call.model, state, shown, "This round has no answer.")
+    passages = call.passages(state.evidence)
+    new = await generate(call.model, state, passages, "This round has no answer.")
     update: Update = {"attempts": {str(state.iteration): new}}
     if state.iteration >= call.settings.iterations:
         return {**update, **finish(call.model, state, new["answer"], new["citations"])}

@@ -14,7 +14,7 @@ from pydantic import Field
 from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, new_graph, node, node_with, nothing
-from sleuth.graphs.core.state import Question, RunState, Update
+from sleuth.graphs.core.state import PassageRef, Question, RunState, Update
 from sleuth.graphs.evidence.outcomes import as_steps, finish, read_answer
 from sleuth.graphs.evidence.retrieval import search_passages, short_names
 from sleuth.tools.search import Mode, Query
@@ -31,26 +31,26 @@ class Settings(CheckedSettings):
 class State(RunState):
     """State of plain RAG: one search, one reading."""
 
-    evidence: list[str] = field(default_factory=list)
-    """Passages shown to the reader, by archive reference."""
+    evidence: list[PassageRef] = field(default_factory=list)
+    """Passages shown to the reader."""
 
 
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search the passages most similar to the question."""
     settings = call.settings
-    known = short_names(found["finding"] for found in state.notes.values())
-    query = Query(text=state.question, k=settings.top_k, mode=settings.mode, entities=known)
+    names = short_names(note["finding"] for note in state.notes.values())
+    query = Query(text=state.question, k=settings.top_k, mode=settings.mode, entities=names)
     return {"evidence": (await search_passages(call, {"": query}))[""]}
 
 
-@node_with(so_far=nothing)
+@node_with(notes_at_halt=nothing)
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Read the passages and inherited notes once, and answer."""
     call.require()
-    shown = await call.load(state.evidence)
-    known, loss = as_steps(state.notes.values()), "The question stays open."
-    text, citations = await read_answer(call.model, state.question, shown, loss, known=known)
+    passages = call.passages(state.evidence)
+    findings, loss = as_steps(state.notes.values()), "The question stays open."
+    text, citations = await read_answer(call.model, state.question, passages, loss, findings=findings)
     return finish(call.model, state, text, citations)
 
 

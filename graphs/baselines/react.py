@@ -20,7 +20,7 @@ from sleuth.graphs.core.answer import Note
 from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, new_graph, node, node_with, nothing
-from sleuth.graphs.core.state import Keyed, Question, RunState, Update
+from sleuth.graphs.core.state import Keyed, PassageRef, Question, RunState, Update
 from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, finish, generate, make_note, stated_answer
 from sleuth.graphs.evidence.retrieval import Round, make_query, read_around, search_passages
@@ -54,8 +54,8 @@ class State(RunState):
     """The tool's next query; empty if the model has answered or may not search any more."""
     tool: Tool = "search"
     """The tool of this query."""
-    near: str = ""
-    """The passage to read around, by archive reference; empty for a search."""
+    near: PassageRef = ""
+    """The passage to read around; empty for a search."""
     rounds: Annotated[dict[str, Round], Keyed] = field(default_factory=dict)
     """The searches so far with what they returned, "1" first."""
     said: Note | None = None
@@ -68,19 +68,19 @@ async def act(state: State, call: Call[Settings]) -> Update:
     if len(state.rounds) >= call.settings.max_searches:
         return {"query": ""}
     call.require()
-    first = _first_found(state)
-    shown = await call.load(first)
-    given = _so_far(state, shown, list(first.values()))
-    asked = {comparison_key(query) for query in given.searches}
+    first = _searches_by_passage(state)
+    passages = call.passages(first)
+    request = _act_input(state, passages, list(first.values()))
+    asked = {comparison_key(query) for query in request.searches}
     role: Role[ActInput, Any] = ACT if call.settings.tools == "search" else ACT_WITH_TOOLS
     nothing = Action(action="answer") if role is ACT else ToolAction(action="answer")
-    reply: Action | ToolAction = await call.model.ask_or(role, given, nothing, "The question stays open.")
-    update = _next_step(reply, [*first], shown)
+    reply: Action | ToolAction = await call.model.ask_or(role, request, nothing, "The question stays open.")
+    update = _next_step(reply, [*first], passages)
     if reply.action == "answer" and state.notes and not state.rounds:
         update = {"query": state.question, "tool": "search" if call.settings.tools == "search" else "semantic"}
     elif reply.action == "answer":
         text = stated_answer(reply.answer, state.question)
-        citations = verified_citations(call.model, text, reply.citations, shown, question=state.question)
+        citations = verified_citations(call.model, text, reply.citations, passages, question=state.question)
         update = {"query": "", "said": make_note(state.question, text, citations)}
     elif not update["query"]:
         call.model.warn("The agent would read around a source that was not shown: it answers from what was found.")
@@ -95,22 +95,22 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Run the tool: search passages for the query, or read those around one."""
     settings, at = call.settings, str(len(state.rounds) + 1)
     if state.tool == "read":
-        found = await read_around(call, state.near, reach=settings.reach)
+        references = await read_around(call, state.near, reach=settings.reach)
     else:
         mode = "keyword" if state.tool == "keyword" else settings.mode
         query = make_query(state.query, state, k=settings.top_k, mode=mode, seen=())
-        found = (await search_passages(call, {at: query}))[at]
-    return {"rounds": {at: Round(query=_label(state.tool, state.query), passages=found)}}
+        references = (await search_passages(call, {at: query}))[at]
+    return {"rounds": {at: Round(query=_label(state.tool, state.query), passages=references)}}
 
 
-@node_with(so_far=nothing)
+@node_with(notes_at_halt=nothing)
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Return the model's answer; if it has none, generate one from all passages."""
     if state.said is not None:
         return finish(call.model, state, state.said["finding"], state.said.get("citations", []))
     call.require()
-    shown = await call.load(_first_found(state))
-    read = await generate(call.model, state, shown, "The question stays open.")
+    passages = call.passages(_searches_by_passage(state))
+    read = await generate(call.model, state, passages, "The question stays open.")
     return finish(call.model, state, read["answer"], read["citations"])
 
 
@@ -135,16 +135,16 @@ def graph() -> StateGraph[State, Context, Question, State]:
 # What the nodes above are made of
 
 
-def _next_step(reply: Action | ToolAction, references: list[str], shown: list[Passage]) -> Update:
+def _next_step(reply: Action | ToolAction, references: list[str], passages: list[Passage]) -> Update:
     """Return the step that the model chose; its query is empty if it names a source that was not shown."""
     if reply.action == "answer":
         return {"query": "", "tool": "search", "near": ""}
     if not isinstance(reply, ToolAction) or reply.action != "read":
         return {"query": reply.query.strip(), "tool": reply.action, "near": ""}
-    if reply.source > len(shown):
+    if reply.source > len(passages):
         return {"query": "", "tool": "read", "near": ""}
     at = reply.source - 1
-    return {"query": f"{shown[at].title} [{reply.source}]", "tool": "read", "near": references[at]}
+    return {"query": f"{passages[at].title} [{reply.source}]", "tool": "read", "near": references[at]}
 
 
 def _label(tool: Tool, query: str) -> str:
@@ -152,7 +152,7 @@ def _label(tool: Tool, query: str) -> str:
     return query if tool == "search" else f"{tool}: {query}"
 
 
-def _first_found(state: State) -> dict[str, int]:
+def _searches_by_passage(state: State) -> dict[str, int]:
     """Return every passage by its archive reference, with the number of the search that found it first."""
     first: dict[str, int] = {}
     for at, round in state.rounds.items():
@@ -161,9 +161,9 @@ def _first_found(state: State) -> dict[str, int]:
     return first
 
 
-def _so_far(state: State, shown: list[Passage], searches: list[int]) -> ActInput:
+def _act_input(state: State, passages: list[Passage], searches: list[int]) -> ActInput:
     results = (
-        SearchResult(title=each.title, text=each.text, search=at) for each, at in zip(shown, searches, strict=True)
+        SearchResult(title=each.title, text=each.text, search=at) for each, at in zip(passages, searches, strict=True)
     )
     return ActInput(
         question=state.question,

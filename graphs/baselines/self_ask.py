@@ -53,12 +53,12 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     if len(state.rounds) >= call.settings.max_follow_ups:
         return {"follow_up": ""}
     call.require()
-    given = StepsInput(question=state.question, known=as_steps(state.notes.values()))
-    reply = await call.model.ask_or(FOLLOW_UP, given, FollowUp(follow_up="No"), "The question stays open.")
+    request = StepsInput(question=state.question, known=as_steps(state.notes.values()))
+    reply = await call.model.ask_or(FOLLOW_UP, request, FollowUp(follow_up="No"), "The question stays open.")
     update: Update = {"follow_up": reply.question.strip()}
     if reply.follow_up == "No":
         update = {"follow_up": "", "final": stated_answer(reply.answer, state.question)}
-    elif comparison_key(reply.question) in {comparison_key(known["question"]) for known in state.notes.values()}:
+    elif comparison_key(reply.question) in {comparison_key(note["question"]) for note in state.notes.values()}:
         call.model.warn(f"The planner asked again {reply.question!r}: the question is answered with what was found.")
         update = {"follow_up": ""}
     if not update["follow_up"] and state.notes and not state.rounds:
@@ -71,8 +71,8 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search passages for the follow-up question."""
     settings, at = call.settings, str(len(state.rounds) + 1)
     query = make_query(state.follow_up, state, k=settings.top_k, mode=settings.mode, seen=())
-    found = await search_passages(call, {at: query})
-    return {"rounds": {at: Round(query=state.follow_up, passages=found[at])}}
+    references = await search_passages(call, {at: query})
+    return {"rounds": {at: Round(query=state.follow_up, passages=references[at])}}
 
 
 @node
@@ -80,13 +80,13 @@ async def read(state: State, call: Call[Settings]) -> Update:
     """Read the intermediate answer from these passages alone."""
     call.require()
     at = str(len(state.rounds))
-    shown = await call.load(state.rounds[at]["passages"])
+    passages = call.passages(state.rounds[at]["passages"])
     loss = "This follow-up question has no answer."
-    text, citations = await read_answer(call.model, state.follow_up, shown, loss)
+    text, citations = await read_answer(call.model, state.follow_up, passages, loss)
     return {"notes": {f"follow-up {at}": make_note(state.follow_up, text, citations)}}
 
 
-@node_with(so_far=known_notes)
+@node_with(notes_at_halt=known_notes)
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Return the model's final answer; if it has none, answer from the intermediate answers."""
     if state.final is not None:

@@ -8,14 +8,14 @@ A node is a function of the state and one `Call`, which has the run's context, t
         reading = await call.model.ask(READ, ReadInput(question=state.question, sources=...))
         return {"verdict": ...}
 
-The decorator adds the searches, model calls and warnings of the node to its update, and turns a budget without room for
-the next call into `{"halted": True}`. `@node_with` has options for nodes that end the run or share the budget.
+The decorator reads the passages of the state's references from the archive before the function runs, adds the searches,
+model calls and warnings of the node to its update, and turns a budget without room for the next call into
+`{"halted": True}`. `@node_with` has options for nodes that end the run or share the budget.
 """
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import fields
 from typing import Any, Generic, Literal, Self, TypeVar, get_args, get_type_hints
 
 from langgraph.graph import StateGraph
@@ -25,8 +25,9 @@ from langgraph.runtime import Runtime
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.graphs.core.answer import Note, make_verdict
 from sleuth.graphs.core.context import Budget, Context, MethodSettings
-from sleuth.graphs.core.passages import deserialize_passage
-from sleuth.graphs.core.state import Question, RunState, Update
+from sleuth.graphs.core.passages import deserialize_passage, serialize_passage
+from sleuth.graphs.core.state import PassageRef, Question, RunState, Update, contains, find_hashes
+from sleuth.tools.storage.archive import texts_of
 from sleuth.tools.text.language import prepare_detection
 from sleuth.tools.tracing.callbacks import Untraced
 from sleuth.tools.types import Passage
@@ -48,18 +49,20 @@ class Call(Generic[S]):
         context: what the run needs and its state must not hold.
         settings: the settings of the method that is running.
         state: the state of the run, from which the budget is counted and the seed derived.
+        records: archived passages by their references.
         searches: archive references of the searches of this execution.
     """
 
     def __init__(
-        self, state: RunState, runtime: Runtime[Context], settings: S, *, spare: int = 0, sharing: int = 1
+        self, state: RunState, runtime: Runtime[Context], settings: S, *, reserved_calls: int = 0, sharing: int = 1
     ) -> None:
         self.context = runtime.context
         self.settings = settings
         self.runtime = runtime
         self.state = state
         self.searches: list[str] = []
-        self._spare, self._sharing = spare, sharing
+        self.records: dict[str, str] = {}
+        self._reserved_calls, self._sharing = reserved_calls, sharing
         self._model: ModelCaller | None = None
 
     @property
@@ -78,23 +81,35 @@ class Call(Generic[S]):
             )
         return self._model
 
-    async def load(self, references: Iterable[str]) -> list[Passage]:
-        """Return the archived passages of references, as the run first read them.
+    async def prepare(self, fields: Iterable[str]) -> None:
+        """Read the passages of these fields, before the model calls, which are matched by their order after a crash."""
+        references = find_hashes([getattr(self.state, field) for field in fields])
+        self.records |= await self.context.archive.find(references)
+        await prepare_detection(self.state.question)
 
-        Load all that a node needs before its first model call: after a crash, calls are matched by their order.
-        """
-        return [deserialize_passage(record) for record in await self.context.archive.load(references)]
+    def passages(self, references: Iterable[str]) -> list[Passage]:
+        """Return the passages of references in the state, as the run found them, or of this execution's `archive`."""
+        return [deserialize_passage(record) for record in texts_of(references, self.records)]
+
+    async def archive(self, passages: Iterable[Passage]) -> list[str]:
+        """Archive passages as they are now, and return their references for the state."""
+        records = [serialize_passage(passage) for passage in passages]
+        references = await self.context.archive.keep(records)
+        self.records.update(zip(references, records, strict=True))
+        return references
 
     def remaining(self) -> Budget:
         """Return the part of the budget that this execution may spend; negative where a limit was passed.
 
-        Spare calls are left to later nodes, and nodes that run in parallel share the rest.
+        Reserved calls are left to later nodes, and nodes that run in parallel share the rest.
         """
         budget = self.context.budget
         calls, tokens = self.state.spending()
         seconds = time.monotonic() - self.context.started
         return Budget(
-            max_calls=None if budget.max_calls is None else (budget.max_calls - calls - self._spare) // self._sharing,
+            max_calls=None
+            if budget.max_calls is None
+            else (budget.max_calls - calls - self._reserved_calls) // self._sharing,
             max_tokens=None if budget.max_tokens is None else (budget.max_tokens - tokens) // self._sharing,
             max_seconds=None if budget.max_seconds is None else budget.max_seconds - seconds,
         )
@@ -142,25 +157,26 @@ def node(function: Function[StateT, S]) -> Node:
 
 def node_with(
     *,
-    so_far: Callable[[Any], Iterable[Note]] | None = None,
-    spare: int = 0,
-    shared_by: Callable[[Any], int] | None = None,
+    notes_at_halt: Callable[[Any], Iterable[Note]] | None = None,
+    reserved_calls: int = 0,
+    parallel_nodes: Callable[[Any], int] | None = None,
 ) -> Callable[[Function[StateT, S]], Node]:
     """Return `@node` for a node that ends the run, or that leaves part of the budget to other nodes.
 
     Args:
-        so_far: the notes of a node that ends the run: if the budget is used up, here or before, the verdict is the
-            finding of the last one.
-        spare: model calls that later nodes need.
-        shared_by: the number of nodes, this one included, that run in parallel and share the other calls.
+        notes_at_halt: the notes of a node that ends the run: if the budget is used up, here or before, the verdict is
+            the finding of the last one.
+        reserved_calls: model calls that later nodes need.
+        parallel_nodes: the number of nodes, this one included, that run in parallel and share the other calls.
     """
 
     def decorate(function: Function[StateT, S]) -> Node:
         hints = get_type_hints(function)
         (kind,) = get_args(hints["call"])
-        names = {field.name for field in fields(hints["state"])}
+        types = get_type_hints(hints["state"], include_extras=True)
+        with_passages = [name for name, each in types.items() if contains(each, PassageRef)]
         # A field without a reducer is replaced: a chat's warnings are those of its latest turn.
-        replaces_warnings = get_type_hints(hints["state"], include_extras=True)["warnings"] == list[str]
+        replaces_warnings = types["warnings"] == list[str]
 
         async def run(state: StateT, *, runtime: Runtime[Context]) -> Update:
             settings = runtime.context.settings
@@ -168,18 +184,21 @@ def node_with(
             given: Any = state
             if isinstance(given, dict):  # of a `Send`, which LangGraph passes on as it is stored
                 state = hints["state"](**given)
-            call = Call(state, runtime, settings, spare=spare, sharing=shared_by(state) if shared_by else 1)
-            await prepare_detection(state.question)  # before the model calls, which are matched by their order
+            sharing = parallel_nodes(state) if parallel_nodes else 1
+            call = Call(state, runtime, settings, reserved_calls=reserved_calls, sharing=sharing)
+            await call.prepare(with_passages)
             try:
-                if so_far and state.halted:
+                if notes_at_halt and state.halted:
                     raise OutOfBudget
                 update = await function(state, call)
             except OutOfBudget:
                 update = {"halted": True}
-                if so_far:
-                    notes = [*so_far(state)]
+                if notes_at_halt:
+                    notes = [*notes_at_halt(state)]
                     update = {"verdict": make_verdict("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
-            assert update.keys() <= names, f"{function.__name__} changes unknown fields: {update.keys() - names}"
+            assert not (unknown := update.keys() - types.keys()), (
+                f"{function.__name__} changes unknown fields: {unknown}"
+            )
             return call.account(update, replaces_warnings=replaces_warnings)
 
         # Not functools.wraps: LangGraph would inspect the signature of the wrapped function.

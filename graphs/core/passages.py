@@ -1,17 +1,10 @@
 """Passages as a run found them, and their form in the archive."""
 
 import json
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 from sleuth.graphs.core.answer import RetrievalPath
-from sleuth.tools.storage.archive import Archive
 from sleuth.tools.types import Passage
-
-
-async def archive_passages(archive: Archive, passages: Iterable[Passage]) -> list[str]:
-    """Archive passages as they are now, and return their references."""
-    return await archive.keep([serialize_passage(passage) for passage in passages])
 
 
 def serialize_passage(passage: Passage) -> str:

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 from langgraph.channels import DeltaChannel
+from typing_extensions import is_typeddict
 
 from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.graphs.core.answer import Note, Verdict
@@ -38,6 +39,16 @@ def merge_keys(kept: dict[str, V], writes: Sequence[dict[str, V | None]]) -> dic
 def append_new(kept: list[str], writes: Sequence[list[str]]) -> list[str]:
     """Append the items that are not in the list yet, in order."""
     return list(dict.fromkeys([*kept, *(item for write in writes for item in write)]))
+
+
+PassageRef = Annotated[str, "archive reference of a passage"]
+"""Type of the references in a state's fields; `Call.passages` returns their passages."""
+
+
+def contains(kind: Any, part: Any) -> bool:  # noqa: ANN401 - any type
+    """Return whether a type is another one, or has it among its arguments or, as a TypedDict, its fields."""
+    parts = get_type_hints(kind, include_extras=True).values() if is_typeddict(kind) else get_args(kind)
+    return kind == part or any(contains(each, part) for each in parts)
 
 
 def find_hashes(value: object) -> set[str]:

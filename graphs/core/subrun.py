@@ -28,12 +28,12 @@ async def run_subrun(
     notes: Mapping[str, Note] | None = None,
     plan: Mapping[str, Any] | None = None,
     answer: AnswerStream | None = None,
-    spare: int = 0,
+    reserved_calls: int = 0,
 ) -> SubrunResult:
     """Run a method with the rest of the budget, and stream its steps and its answer from this node.
 
     `answer` is the message of the answer; the caller finishes it. By default it is a message of its own. Of the budget
-    of this node, `spare` model calls are left.
+    of this node, `reserved_calls` model calls are left.
     """
     run, token_stream, config = call.context.hops, call.context.token_stream, get_config()["configurable"]
     runtime, left, here = call.runtime, call.remaining(), copy_context()
@@ -49,7 +49,7 @@ async def run_subrun(
         runtime.stream_writer(step)
         message.write(step)
 
-    budget = replace(left, max_calls=None if left.max_calls is None else left.max_calls - spare)
+    budget = replace(left, max_calls=None if left.max_calls is None else left.max_calls - reserved_calls)
     subrun = SubrunRequest(
         number=number,
         method=method,

@@ -80,8 +80,8 @@ def lacks_citation(context: Context, verdict: Verdict) -> bool:
 
 def least_support(settings: CitedSettings, context: Context) -> float:
     """Return the least support of an answer: the given one, else the one fitted for the model, else 0."""
-    given = settings.min_support if isinstance(settings, CheckedSettings) else None
-    return choose_threshold(given, context.thresholds.get(READ.prompt), _UNFITTED)["value"]
+    chosen = settings.min_support if isinstance(settings, CheckedSettings) else None
+    return choose_threshold(chosen, context.thresholds.get(READ.prompt), _UNFITTED)["value"]
 
 
 def require_checker(checker: EvidenceChecker | None) -> EvidenceChecker:
@@ -100,7 +100,7 @@ def as_evidence(passages: Iterable[Passage]) -> list[Evidence]:
 
 
 async def assess(
-    checker: EvidenceChecker, question: str, answer: str, citations: Sequence[Citation], found: Sequence[Passage]
+    checker: EvidenceChecker, question: str, answer: str, citations: Sequence[Citation], passages: Sequence[Passage]
 ) -> Support:
     """Return how well the passages of a run support an answer to a question.
 
@@ -113,10 +113,10 @@ async def assess(
         question: the question that was asked.
         answer: its answer.
         citations: those of the answer.
-        found: all passages of the run.
+        passages: all passages of the run.
     """
-    cited = cited_passages(citations, found)
-    every = list({passage.id: passage for passage in (*found, *cited)}.values())
+    cited = cited_passages(citations, passages)
+    every = list({passage.id: passage for passage in (*passages, *cited)}.values())
     compared = read_comparison(question)
     if compared and (read := await asyncio.to_thread(compare_dates, checker, compared, [every, every])):
         if is_same_answer(answer, read["text"]):
@@ -142,18 +142,18 @@ async def assess(
 
 
 def compare_dates(
-    checker: EvidenceChecker, compared: Comparison, shown: Sequence[Sequence[Passage]]
+    checker: EvidenceChecker, compared: Comparison, by_question: Sequence[Sequence[Passage]]
 ) -> ReadAnswer | None:
     """Return the answer to a comparison of two dates; None if the passages do not decide it.
 
     Args:
         checker: the evidence checker.
         compared: the comparison.
-        shown: the passages to read for the date of each name.
+        by_question: the passages to read for the date of each name.
     """
     read = [
         read_answer(question, checker.read(question, as_evidence(passages)), passages)
-        for question, passages in zip(compared.questions, shown, strict=True)
+        for question, passages in zip(compared.questions, by_question, strict=True)
     ]
     name = compared.choose([read_date(each["text"]) for each in read])
     if name is None:
@@ -187,15 +187,15 @@ async def check_evidence(state: RunState, call: Call[CitedSettings]) -> Update:
     verdict, context = state.verdict, call.context
     assert verdict is not None
     values = {field.name: getattr(state, field.name) for field in fields(state)}
-    found = await found_passages(values, context.archive)
+    passages = await passages_of_run(values, context.archive)
     least = least_support(call.settings, context)
     if lacks_citation(context, verdict):
-        verdict = await _cite(verdict, state.question, found, call)
+        verdict = await _cite(verdict, state.question, passages, call)
     is_uncited = lacks_citation(context, verdict)
     support = None
     if is_answer_checked(context, state.question):
         checker = require_checker(context.checker)
-        support = await assess(checker, state.question, verdict["text"], verdict["citations"], found)
+        support = await assess(checker, state.question, verdict["text"], verdict["citations"], passages)
         if is_uncited:
             least, support["weak"] = max(least, MIN_SUPPORT), True
         if support["score"] >= least:
@@ -204,29 +204,26 @@ async def check_evidence(state: RunState, call: Call[CitedSettings]) -> Update:
         return {"verdict": verdict}
     nearest = support["also"]["citations"] if support and "also" in support else verdict["citations"]
     missing = open_questions(state.question, state.notes.values())
-    return {"notes": _rejected(state), "verdict": refuse(support, nearest, missing)}
+    # A fork would inherit the notes that answer the question itself.
+    rejected = {key: None for key, note in state.notes.items() if same_question(note["question"], state.question)}
+    return {"notes": rejected, "verdict": refuse(support, nearest, missing)}
 
 
-async def _cite(verdict: Verdict, question: str, found: Sequence[Passage], call: Call[CitedSettings]) -> Verdict:
+async def _cite(verdict: Verdict, question: str, passages: Sequence[Passage], call: Call[CitedSettings]) -> Verdict:
     """Return a verdict with the citations that the model gives for its text, if there are passages to cite."""
-    if not found:
+    if not passages:
         return verdict
     if not call.affords():
         call.model.warn("The budget has no room to ask for a citation.")
         return verdict
     text = verdict["text"]
     words = content_words(f"{question} {text}")
-    shared = {each.id: len(words & content_words(f"{each.title} {each.text}")) for each in found}
-    shown = sorted(found, key=lambda each: (not find_sentence(text, each.text), -shared[each.id]))
-    given = CiteInput(question=question, answer=text, sources=as_sources(shown))
-    reply = await call.model.ask_or(CITE, given, Cited(), "The answer has no citation.")
-    citations = verified_citations(call.model, text, reply.citations, shown, question=question)
+    shared = {each.id: len(words & content_words(f"{each.title} {each.text}")) for each in passages}
+    ranked = sorted(passages, key=lambda each: (not find_sentence(text, each.text), -shared[each.id]))
+    request = CiteInput(question=question, answer=text, sources=as_sources(ranked))
+    reply = await call.model.ask_or(CITE, request, Cited(), "The answer has no citation.")
+    citations = verified_citations(call.model, text, reply.citations, ranked, question=question)
     return verdict | {"citations": [*verdict["citations"], *citations]}
-
-
-def _rejected(state: RunState) -> dict[str, Note | None]:
-    """Return an update without the notes that answer the question itself: a fork would inherit them."""
-    return {key: None for key, note in state.notes.items() if same_question(note["question"], state.question)}
 
 
 def open_questions(asked: str, notes: Iterable[Note]) -> list[str]:
@@ -240,17 +237,14 @@ def open_questions(asked: str, notes: Iterable[Note]) -> list[str]:
 def refuse(support: Support | None, citations: Sequence[Citation], missing: Sequence[str] = ()) -> Verdict:
     """Return the verdict of an answer that has too little support, with its last quote and the open questions."""
     quotes = [(single_line(each["quote"]), each["title"]) for each in citations[-1:]]
-    shown = [f" The nearest sentence: “{text}” ({title})." for text, title in quotes if _is_sentence(text)]
-    text = refusal_text("unknown", missing, remark="".join(shown))
+    # A row of a table and single words cannot be read by themselves.
+    sentences = [(text, title) for text, title in quotes if len(text.split()) > 3 and "|" not in text]
+    nearest = [f" The nearest sentence: “{text}” ({title})." for text, title in sentences]
+    text = refusal_text("unknown", missing, remark="".join(nearest))
     verdict = Verdict(status="unknown", text=text, citations=[])
     if support:
         verdict["support"] = Support(score=support["score"], answerable=support["answerable"])
     return verdict
-
-
-def _is_sentence(text: str) -> bool:
-    """Return whether a text can be read by itself: no row of a table and no single words."""
-    return len(text.split()) > 3 and "|" not in text
 
 
 async def support_of_run(checker: EvidenceChecker, values: Mapping[str, Any], archive: Archive) -> Support | None:
@@ -267,24 +261,24 @@ async def support_of_run(checker: EvidenceChecker, values: Mapping[str, Any], ar
         return None
     if "support" in verdict:
         return verdict["support"]
-    found = await found_passages(values, archive)
-    return await assess(checker, values["question"], verdict["text"], verdict["citations"], found)
+    passages = await passages_of_run(values, archive)
+    return await assess(checker, values["question"], verdict["text"], verdict["citations"], passages)
 
 
-async def found_passages(values: Mapping[str, Any], archive: Archive) -> list[Passage]:
+async def passages_of_run(values: Mapping[str, Any], archive: Archive) -> list[Passage]:
     """Return all passages that a run has found, sorted by id."""
-    found = find_hashes({name: value for name, value in values.items() if name != "calls"})
+    references = find_hashes({name: value for name, value in values.items() if name != "calls"})
     passages: dict[str, Passage] = {}
-    for record in await archive.load(sorted(found)):
+    for record in (await archive.find(sorted(references))).values():
         with suppress(AttributeError, TypeError, ValueError):  # an archived text of another kind
             passage = deserialize_passage(record)
             passages[passage.id] = passage
     return [passages[id] for id in sorted(passages)]
 
 
-def cited_passages(citations: Iterable[Citation], found: Iterable[Passage]) -> list[Passage]:
+def cited_passages(citations: Iterable[Citation], passages: Iterable[Passage]) -> list[Passage]:
     """Return the passages of citations, each once; a quote from outside the documents is a passage of its own."""
-    known = {passage.id: passage for passage in found}
+    by_id = {passage.id: passage for passage in passages}
     cited: dict[str, Passage] = {}
     for each in citations:
         quote = Passage(
@@ -295,7 +289,7 @@ def cited_passages(citations: Iterable[Citation], found: Iterable[Passage]) -> l
             start=each["start"],
             end=each["end"],
         )
-        cited.setdefault(quote.id, known.get(quote.id, quote))
+        cited.setdefault(quote.id, by_id.get(quote.id, quote))
     return list(cited.values())
 
 

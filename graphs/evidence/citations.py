@@ -21,16 +21,16 @@ RELEVANT = 0.5
 
 
 def verify_quotes(
-    model: ModelCaller, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage], *, question: str = ""
+    model: ModelCaller, answer: str, quotes: Sequence[Quote], passages: Sequence[Passage], *, question: str = ""
 ) -> list[Citation]:
     """Return the citations that can be verified, and warn of each other quote; none without an answer."""
     citations: list[Citation] = []
     if not answer:
         return citations
-    answering = [passage for passage in shown if find_sentence(answer, passage.text)]
+    answering = [passage for passage in passages if find_sentence(answer, passage.text)]
     for quote in quotes:
-        named = shown[quote.source - 1 : quote.source]
-        others = [*answering, *shown] if named or quote.source == UNNAMED else []
+        named = passages[quote.source - 1 : quote.source]
+        others = [*answering, *passages] if named or quote.source == UNNAMED else []
         places = ((each, find_quote(quote.quote, each.text)) for each in [*named, *others])
         passage, span = next((place for place in places if place[1]), (None, None))
         if not passage and named:
@@ -51,9 +51,11 @@ def _answering(answer: str, passage: Passage, question: str) -> list[Span]:
     return [(start, end) for start, end in spans if asked & content_words(f"{passage.title} {passage.text[start:end]}")]
 
 
-def find_support(answer: str, shown: Sequence[Passage], *, containing: str = "", question: str = "") -> list[Citation]:
+def find_support(
+    answer: str, passages: Sequence[Passage], *, containing: str = "", question: str = ""
+) -> list[Citation]:
     """Cite the first shown sentence with an answer that belongs to the question, preferably with `containing` in it."""
-    spans = [(passage, span) for passage in shown for span in _answering(answer, passage, question)]
+    spans = [(passage, span) for passage in passages for span in _answering(answer, passage, question)]
     both = [
         (passage, (start, end)) for passage, (start, end) in spans if find_sentence(containing, passage.text[start:end])
     ]
@@ -69,14 +71,14 @@ def cite_sentence(passage: Passage, at: int) -> Citation:
 def cite_closest(text: str, passages: Sequence[Passage]) -> list[Citation]:
     """Cite the sentence of each passage with most words of a text, unless that of another has over twice as many."""
     words = content_words(text)
-    found: list[tuple[int, Citation]] = []
+    ranked: list[tuple[int, Citation]] = []
     for passage in passages:
         shared = {span: len(words & content_words(passage.text[slice(*span)])) for span in sentence_spans(passage.text)}
         if shared:
             best = max(shared, key=shared.__getitem__)
-            found.append((shared[best], citation_at(passage, best)))
-    most = max((number for number, _ in found), default=0)
-    return [citation for number, citation in found if 2 * number >= most]
+            ranked.append((shared[best], citation_at(passage, best)))
+    most = max((number for number, _ in ranked), default=0)
+    return [citation for number, citation in ranked if 2 * number >= most]
 
 
 def cite_reading(question: str, reading: Reading, passages: Sequence[Passage]) -> list[Citation]:
@@ -90,20 +92,20 @@ def cite_reading(question: str, reading: Reading, passages: Sequence[Passage]) -
     read = passages[span.passage]
     others = [passages[at] for at in order if at != span.passage and reading.relevance[at] >= RELEVANT]
     named = [(each, list(find_words(read.title.split(), each.text))) for each in others]
-    leading = next((cite_sentence(each, found[0][0]) for each, found in named if found), None)
+    leading = next((cite_sentence(each, spans[0][0]) for each, spans in named if spans), None)
     return [*([leading] if leading else []), cite_sentence(read, span.start)]
 
 
 def verified_citations(
-    model: ModelCaller, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage], *, question: str = ""
+    model: ModelCaller, answer: str, quotes: Sequence[Quote], passages: Sequence[Passage], *, question: str = ""
 ) -> list[Citation]:
     """Return verified citations, one of which contains the answer if any shown passage does; none without an answer."""
-    citations = verify_quotes(model, answer, quotes, shown, question=question)
-    return ensure_verbatim_support(answer, citations, shown, question=question)
+    citations = verify_quotes(model, answer, quotes, passages, question=question)
+    return ensure_verbatim_support(answer, citations, passages, question=question)
 
 
 def ensure_verbatim_support(
-    answer: str, citations: Sequence[Citation], shown: Sequence[Passage], *, question: str = ""
+    answer: str, citations: Sequence[Citation], passages: Sequence[Passage], *, question: str = ""
 ) -> list[Citation]:
     """Adjust citations so that at least one contains the answer verbatim, if any shown passage does.
 
@@ -112,12 +114,12 @@ def ensure_verbatim_support(
     that, the first shown sentence that does is cited as well. Quotes that share no word with the question, or with
     another quote, are dropped if a shown sentence does.
     """
-    passages = {passage.id: passage for passage in shown}
-    found = [_nearest_saying(answer, citation, passages, question) for citation in citations]
-    unique = [citation for at, citation in enumerate(found) if citation not in found[:at]]
+    by_id = {passage.id: passage for passage in passages}
+    nearest = [_nearest_saying(answer, citation, by_id, question) for citation in citations]
+    unique = [citation for at, citation in enumerate(nearest) if citation not in nearest[:at]]
     is_verbatim = any(find_sentence(answer, citation["quote"]) for citation in unique)
-    cited = unique if is_verbatim else [*unique, *find_support(answer, shown, question=question)]
-    return _linked(answer, cited, question) or find_support(answer, shown, question=question) or cited
+    cited = unique if is_verbatim else [*unique, *find_support(answer, passages, question=question)]
+    return _linked(answer, cited, question) or find_support(answer, passages, question=question) or cited
 
 
 def _linked(answer: str, citations: Sequence[Citation], question: str) -> list[Citation]:

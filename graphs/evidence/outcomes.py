@@ -45,8 +45,8 @@ async def answer_question(
     if cited is None:
         final = await model.ask_or(ANSWER, TrajectoryInput(question=question, trajectory=steps), nothing, loss)
     else:
-        given = CitedTrajectoryInput(question=question, trajectory=steps, sources=as_sources(cited))
-        final = await model.ask_or(ANSWER_WITH_SOURCES, given, nothing, loss)
+        request = CitedTrajectoryInput(question=question, trajectory=steps, sources=as_sources(cited))
+        final = await model.ask_or(ANSWER_WITH_SOURCES, request, nothing, loss)
     text = stated_answer(final.answer, question)
     return verdict_for(model, text, notes) if final.known and text else make_verdict("unknown", "", [])
 
@@ -85,18 +85,18 @@ def finish(model: ModelCaller, state: Question, text: str, citations: list[Citat
     """Return the update that ends a run with an answer; the verdict is "unknown" if the text is empty."""
     if not text:
         return {"notes": {}, "verdict": make_verdict("unknown", "", [])}
-    found = make_note(state.question, text, citations)
-    return {"notes": {"answer": found}, "verdict": verdict_for(model, text, [*state.notes.values(), found])}
+    note = make_note(state.question, text, citations)
+    return {"notes": {"answer": note}, "verdict": verdict_for(model, text, [*state.notes.values(), note])}
 
 
 async def read_answer(
-    model: ModelCaller, question: str, shown: Sequence[Passage], loss: str, *, known: Sequence[Step] = ()
+    model: ModelCaller, question: str, passages: Sequence[Passage], loss: str, *, findings: Sequence[Step] = ()
 ) -> tuple[str, list[Citation]]:
     """Return the answer that a reader takes from passages, with its citations; empty if they do not contain it."""
-    given = ReadInput(question=question, sources=as_sources(shown), known=tuple(known))
-    read = await model.ask_or(READ, given, Reading(answerable=False), loss)
+    request = ReadInput(question=question, sources=as_sources(passages), known=tuple(findings))
+    read = await model.ask_or(READ, request, Reading(answerable=False), loss)
     text = stated_answer(read.answer, question) if read.answerable else ""
-    return text, verified_citations(model, text, read.citations, shown, question=question)
+    return text, verified_citations(model, text, read.citations, passages, question=question)
 
 
 class Generation(TypedDict):
@@ -107,12 +107,12 @@ class Generation(TypedDict):
     citations: list[Citation]
 
 
-async def generate(model: ModelCaller, state: Question, shown: Sequence[Passage], loss: str) -> Generation:
+async def generate(model: ModelCaller, state: Question, passages: Sequence[Passage], loss: str) -> Generation:
     """Generate an answer from passages and inherited notes; `loss` is warned of if the reply cannot be parsed."""
-    given = ReadInput(question=state.question, sources=as_sources(shown), known=as_steps(state.notes.values()))
-    reply = await model.ask_or(REASON, given, Reasoned(answer=""), loss)
+    request = ReadInput(question=state.question, sources=as_sources(passages), known=as_steps(state.notes.values()))
+    reply = await model.ask_or(REASON, request, Reasoned(answer=""), loss)
     text = stated_answer(reply.answer, state.question)
-    citations = verified_citations(model, text, reply.citations, shown, question=state.question)
+    citations = verified_citations(model, text, reply.citations, passages, question=state.question)
     return Generation(answer=text, reason=reply.reason, citations=citations)
 
 
@@ -169,13 +169,13 @@ _NO_ANSWER = re.compile(
 """A sentence or clause without an answer; an answer consists of nothing else if there is none."""
 
 
-async def yes_probability(model: ModelCaller, role: Role[I, str], given: I, *, otherwise: float, loss: str) -> float:
+async def yes_probability(model: ModelCaller, role: Role[I, str], request: I, *, otherwise: float, loss: str) -> float:
     """Return P(yes) / (P(yes) + P(no)) at the first token of a reply, or `otherwise` if it cannot be parsed.
 
     If the server gives no log-probabilities the word itself counts as certain, with a warning.
     """
     try:
-        word, reply = await model.ask_with_reply(role, given)
+        word, reply = await model.ask_with_reply(role, request)
     except BadReply as error:
         model.warn(f"{error} {loss}")
         return otherwise

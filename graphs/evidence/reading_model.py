@@ -26,9 +26,9 @@ from sleuth.tools.types import Passage
 ROLES = ("reader", "drafter", "reviewer", "answerer")
 """The roles that the checker can take, as far as their prompts show passages."""
 
-Given: TypeAlias = Mapping[str, Any]
+Inputs: TypeAlias = Mapping[str, Any]
 """The input of a role, as plain JSON."""
-MakeReply: TypeAlias = Callable[[Given, Reading, list[Quote]], Output]
+MakeReply: TypeAlias = Callable[[Inputs, Reading, list[Quote]], Output]
 """Returns a role's reply for what the checker has read, with its quotes."""
 
 
@@ -112,42 +112,42 @@ def _as_passage(number: int, source: Mapping[str, str]) -> Passage:
     return Passage(id=str(number), document_id="", title=source["title"], text=text, start=0, end=len(text))
 
 
-def _support(given: Given, reading: Reading) -> float:
-    return support_of(given["question"], reading.answer, reading)
+def _support(inputs: Inputs, reading: Reading) -> float:
+    return support_of(inputs["question"], reading.answer, reading)
 
 
-def _read(given: Given, reading: Reading, quotes: list[Quote]) -> Output:
-    if _support(given, reading) < MIN_SUPPORT:
+def _read(inputs: Inputs, reading: Reading, quotes: list[Quote]) -> Output:
+    if _support(inputs, reading) < MIN_SUPPORT:
         return ReadReply(answerable=False)
     return ReadReply(answerable=True, answer=reading.answer, citations=quotes)
 
 
-def _cite(given: Given, reading: Reading, quotes: list[Quote]) -> Output:
-    is_read = support_of(given["question"], given["answer"], reading) >= MIN_SUPPORT
+def _cite(inputs: Inputs, reading: Reading, quotes: list[Quote]) -> Output:
+    is_read = support_of(inputs["question"], inputs["answer"], reading) >= MIN_SUPPORT
     return Cited(citations=quotes if is_read else [])
 
 
-def _draft(given: Given, reading: Reading, quotes: list[Quote]) -> Output:
+def _draft(inputs: Inputs, reading: Reading, quotes: list[Quote]) -> Output:
     return Draft(answer=reading.answer, citations=quotes)
 
 
-def _draft_sentence(given: Given, reading: Reading, quotes: list[Quote]) -> Output:
+def _draft_sentence(inputs: Inputs, reading: Reading, quotes: list[Quote]) -> Output:
     return Draft(answer=quotes[-1].quote if quotes else reading.answer, citations=quotes)
 
 
-def _review(given: Given, reading: Reading, quotes: list[Quote]) -> Output:
-    read = _support(given, reading)
-    if read < GOOD_SUPPORT or read <= support_of(given["question"], given["answer"], reading):
+def _review(inputs: Inputs, reading: Reading, quotes: list[Quote]) -> Output:
+    read = _support(inputs, reading)
+    if read < GOOD_SUPPORT or read <= support_of(inputs["question"], inputs["answer"], reading):
         return StepReview(status="PASS")
     return StepReview(status="REVISED", answer=reading.answer, citations=quotes)
 
 
-def _answer(given: Given, reading: Reading, quotes: list[Quote]) -> Output:
+def _answer(inputs: Inputs, reading: Reading, quotes: list[Quote]) -> Output:
     """Answer from the passages; where they support none, with the finding of the last step."""
-    found = [step["answer"] for step in given["trajectory"] if step["answer"] != "not found"]
-    if _support(given, reading) >= MIN_SUPPORT or not found:
+    findings = [step["answer"] for step in inputs["trajectory"] if step["answer"] != "not found"]
+    if _support(inputs, reading) >= MIN_SUPPORT or not findings:
         return Final(known=bool(reading.answer), answer=reading.answer)
-    return Final(known=True, answer=found[-1])
+    return Final(known=True, answer=findings[-1])
 
 
 _REPLIES: Mapping[str, MakeReply] = {

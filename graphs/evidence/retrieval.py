@@ -10,8 +10,8 @@ from typing_extensions import TypedDict
 from sleuth.agents.formatting import Source
 from sleuth.graphs.core.answer import Citation, RetrievalPath
 from sleuth.graphs.core.node import Call, gather_by_key
-from sleuth.graphs.core.passages import RetrievedPassage, archive_passages
-from sleuth.graphs.core.state import Question
+from sleuth.graphs.core.passages import RetrievedPassage
+from sleuth.graphs.core.state import PassageRef, Question
 from sleuth.graphs.evidence.text_spans import find_words
 from sleuth.tools.search import DocumentReader, Mode, Query
 from sleuth.tools.search.langchain import traced_search
@@ -23,10 +23,10 @@ _PATHS = 3
 
 
 class Round(TypedDict):
-    """A query and the passages it found, best first, by archive reference."""
+    """A query and the passages it found, best first."""
 
     query: str
-    passages: list[str]
+    passages: list[PassageRef]
 
 
 async def search_passages(call: Call[Any], queries: dict[str, Query]) -> dict[str, list[str]]:
@@ -36,13 +36,11 @@ async def search_passages(call: Call[Any], queries: dict[str, Query]) -> dict[st
     Notes of the searches, for instance that the knowledge graph is empty, become warnings of the run.
     """
     context = call.context
-    found = await gather_by_key({key: traced_search(context.retriever, query) for key, query in queries.items()})
-    if notes := search_notes(hit for hits in found.values() for hit in hits):
+    results = await gather_by_key({key: traced_search(context.retriever, query) for key, query in queries.items()})
+    if notes := search_notes(hit for hits in results.values() for hit in hits):
         call.model.warn(*notes)
-    references = await gather_by_key(
-        {key: archive_passages(context.archive, map(_retrieved, hits)) for key, hits in found.items()}
-    )
-    records = [_search_record(query, found[key], references[key]) for key, query in queries.items()]
+    references = await gather_by_key({key: call.archive(map(_retrieved, hits)) for key, hits in results.items()})
+    records = [_search_record(query, results[key], references[key]) for key, query in queries.items()]
     call.searches += await context.archive.keep(records)
     return references
 
@@ -55,18 +53,17 @@ async def read_around(call: Call[Any], reference: str, *, reach: int) -> list[st
         reference: the archived passage.
         reach: passages to read on each side.
     """
-    context = call.context
-    (passage,) = await call.load([reference])
-    if not isinstance(context.retriever, DocumentReader):
+    retriever, (passage,) = call.context.retriever, call.passages([reference])
+    if not isinstance(retriever, DocumentReader):
         call.model.warn("This retriever finds passages only: the passages around one cannot be read.")
         return []
-    document = await context.retriever.passages_of(passage.document_id)
+    document = await retriever.passages_of(passage.document_id)
     places = [at for at, each in enumerate(document) if each.id == passage.id]
     if not places:
         call.model.warn(f"Passage {passage.id} is no longer in the collection: nothing around it can be read.")
         return []
     at = places[0]
-    return await archive_passages(context.archive, [*document[max(0, at - reach) : at], *document[at + 1 :][:reach]])
+    return await call.archive([*document[max(0, at - reach) : at], *document[at + 1 :][:reach]])
 
 
 async def mark_changed(citations: Iterable[Citation], reader: DocumentReader) -> None:
@@ -84,7 +81,7 @@ def search_notes(hits: Iterable[Hit]) -> list[str]:
 
 def _search_record(query: Query, hits: Sequence[Hit], references: Sequence[str]) -> str:
     """Return a search in the form of the archive; passages are named by their references, best first."""
-    found = [
+    records = [
         {
             "passage": reference,
             "score": hit.score,
@@ -96,7 +93,7 @@ def _search_record(query: Query, hits: Sequence[Hit], references: Sequence[str])
         }
         for hit, reference in zip(hits, references, strict=True)
     ]
-    return json.dumps({"query": query.text, "mode": query.mode, "hits": found}, ensure_ascii=False, sort_keys=True)
+    return json.dumps({"query": query.text, "mode": query.mode, "hits": records}, ensure_ascii=False, sort_keys=True)
 
 
 def _retrieved(hit: Hit) -> Passage:
@@ -126,6 +123,6 @@ def make_query(text: str, state: Question, *, k: int, mode: Mode, seen: Iterable
     """Return the next query of a question, for passages not seen yet; it builds on the findings whose names it
     contains.
     """
-    names = short_names(found["finding"] for found in state.notes.values())
+    names = short_names(note["finding"] for note in state.notes.values())
     entities = tuple(name for name in names if any(find_words(name.split(), text)))
     return Query(text=text, k=k, mode=mode, hop=text != state.question, entities=entities, seen=frozenset(seen))

@@ -55,8 +55,8 @@ def _pattern(words: Sequence[str]) -> str:
 
 def _places(pattern: str, text: str) -> Iterator[Span]:
     folded, places = _folded(text)
-    for found in re.finditer(pattern, folded, re.IGNORECASE):
-        yield places[found.start()], places[found.end() - 1] + 1
+    for match in re.finditer(pattern, folded, re.IGNORECASE):
+        yield places[match.start()], places[match.end() - 1] + 1
 
 
 def find_sentence(answer: str, text: str) -> Span | None:
@@ -86,7 +86,7 @@ def content_words(text: str) -> frozenset[str]:
 
 def numbers_in(text: str) -> set[str]:
     """Return the numbers of a text, without their separators."""
-    return {re.sub(r"\D", "", found) for found in re.findall(r"\d[\d.,]*", text)}
+    return {re.sub(r"\D", "", number) for number in re.findall(r"\d[\d.,]*", text)}
 
 
 def _around(span: Span, sentences: Sequence[Span]) -> Span:

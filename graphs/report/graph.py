@@ -27,16 +27,15 @@ from sleuth.agents.roles.reporting import (
     WRITE_SECTION,
     Outline,
     OutlinedSection,
+    Section,
     SectionInput,
 )
-from sleuth.agents.roles.reporting import Section as WrittenSection
 from sleuth.graphs.core.answer import Note, Subrun, Verdict, make_verdict
 from sleuth.graphs.core.approval import AwaitsApproval, Reply, ask_approval, read_rows
 from sleuth.graphs.core.context import Context, SubrunResult
 from sleuth.graphs.core.method import REPORT, Method, summarize_update
 from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with
-from sleuth.graphs.core.passages import archive_passages
-from sleuth.graphs.core.state import Keyed, Question, RunState, SharesBudget, Update
+from sleuth.graphs.core.state import Keyed, PassageRef, Question, RunState, SharesBudget, Update
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, with_result
 from sleuth.graphs.delegation import DelegatingSettings, MethodName
 from sleuth.graphs.evidence.check import as_evidence, cited_passages
@@ -81,22 +80,22 @@ class EditedOutline(TypedDict):
 OutlineReply = Reply[EditedOutline]
 
 
-class Section(TypedDict):
+class PlannedSection(TypedDict):
     """A section: its heading, and the question that its research answers."""
 
     heading: str
     question: str
 
 
-class Draft(TypedDict):
-    """A sentence that is not reviewed yet: its section, and the passages that it names, by archive reference.
+class DraftSentence(TypedDict):
+    """A sentence that is not reviewed yet: its section, and the passages that it names.
 
     `is_retried`: the passages are those of a search for the sentence itself.
     """
 
     section: str
     text: str
-    passages: list[str]
+    passages: list[PassageRef]
     is_retried: bool
 
 
@@ -106,13 +105,13 @@ class State(AwaitsApproval, RunState):
 
     title: str = ""
     """The title."""
-    sections: Annotated[dict[str, Section], Keyed] = field(default_factory=dict)
+    sections: Annotated[dict[str, PlannedSection], Keyed] = field(default_factory=dict)
     """The outline."""
     hops: Annotated[dict[str, Subrun], Keyed] = field(default_factory=dict)
     """The research of each section."""
-    sources: Annotated[dict[str, list[str]], Keyed] = field(default_factory=dict)
-    """The passages of each section, by archive reference."""
-    drafts: Annotated[dict[str, Draft], Keyed] = field(default_factory=dict)
+    sources: Annotated[dict[str, list[PassageRef]], Keyed] = field(default_factory=dict)
+    """The passages of each section."""
+    drafts: Annotated[dict[str, DraftSentence], Keyed] = field(default_factory=dict)
     """The sentences that are not reviewed yet; a reviewed one is a note, or left out."""
 
 
@@ -128,16 +127,16 @@ class ResearchState(SharesBudget, State):
 async def outline(state: State, call: Call[Settings]) -> Update:
     """Plan the sections from a first search, unless they are given."""
     first: Update = {"decision": "" if call.settings.approve else "approve"}
-    if given := call.settings.sections:
-        return {**first, "title": state.question, "sections": _numbered(given)}
+    if chosen := call.settings.sections:
+        return {**first, "title": state.question, "sections": _numbered(chosen)}
     call.require()
     query = Query(text=state.question, k=_FIRST_SEARCH, mode="hybrid")
-    found = await call.load((await search_passages(call, {"": query}))[""])
+    passages = call.passages((await search_passages(call, {"": query}))[""])
     single = Outline(sections=[OutlinedSection.model_construct(heading="", question=state.question)])
     loss = "The report has one section."
-    read = SourcesInput(question=state.question, sources=as_sources(found))
+    read = SourcesInput(question=state.question, sources=as_sources(passages))
     made = await call.model.ask_or(OUTLINE, read, single, loss)
-    if sections := _with_own_question(made.sections, found):
+    if sections := _with_own_question(made.sections, passages):
         title = _as_heading(made.title) or state.question
     else:
         title, sections = state.question, single.sections
@@ -148,27 +147,29 @@ async def outline(state: State, call: Call[Settings]) -> Update:
 async def approve(state: State) -> Update:
     """Wait until the outline is approved, edited or rejected."""
     about = f"The sections of a report about: {state.question}"
-    shown = [*state.sections.values()]
-    decision, edited = ask_approval(OutlineReply, "write_report", {"sections": shown}, about)
+    rows = [*state.sections.values()]
+    decision, edited = ask_approval(OutlineReply, "write_report", {"sections": rows}, about)
     sections = {**dict.fromkeys(state.sections), **_numbered(edited["sections"])} if edited else {}
     return {"decision": decision, "sections": sections}
 
 
-@node_with(shared_by=lambda state: state.sharing)
+@node_with(parallel_nodes=lambda state: state.sharing)
 async def research(state: ResearchState, call: Call[Settings]) -> Update:
     """Answer the question of a section with another method, in its own thread, and search for further passages."""
     if not call.affords(2):  # at least one call of the method, and one to write the section
         return {}
     settings, number = call.settings, state.section
     subrun = new_subrun(settings.method, f"section {number}")
-    end = await run_subrun(call, method=settings.method, number=int(number), values=settings.method_settings, spare=1)
+    end = await run_subrun(
+        call, method=settings.method, number=int(number), values=settings.method_settings, reserved_calls=1
+    )
     query = Query(text=state.question, k=settings.passages, mode="hybrid")
-    found = (await search_passages(call, {"": query}))[""] if settings.passages else []
-    read = await call.load(found)
+    references = (await search_passages(call, {"": query}))[""] if settings.passages else []
+    read = call.passages(references)
     cited = await _cited(end, read, call)
     ids = {passage.id for passage in cited}
-    others = [each for each, passage in zip(found, read, strict=True) if passage.id not in ids]
-    sources = [*await archive_passages(call.context.archive, cited), *others]
+    others = [each for each, passage in zip(references, read, strict=True) if passage.id not in ids]
+    sources = [*await call.archive(cited), *others]
     warnings = [f"section {number}: {warning}" for warning in end.warnings]
     calls = {f"{number} {id}": record for id, record in prefix_nodes(settings.method, end).items()}
     hops = {number: with_result(subrun, end, [])}
@@ -183,37 +184,37 @@ async def write(state: State, call: Call[Settings]) -> Update:
     while sections and not call.affords(len(sections)):
         sections.pop()
         halted = True
-    passages = {key: await call.load(state.sources[key]) for key in sections}
+    passages = {key: call.passages(state.sources[key]) for key in sections}
     written = await gather_by_key({key: _section(state, key, passages[key], call) for key in sections})
-    drafts = dict[str, Draft]()
+    drafts = dict[str, DraftSentence]()
     for key in sections:
         sentences = {comparison_key(each.text): each for each in reversed(written[key].sentences)}  # each once
         for at, sentence in enumerate(reversed(sentences.values()), start=1):
             text = single_line(sentence.text)
             named = [state.sources[key][each - 1] for each in sentence.sources if 0 < each <= len(passages[key])]
-            drafts[f"{key}.{at}"] = Draft(section=key, text=text, passages=named, is_retried=False)
+            drafts[f"{key}.{at}"] = DraftSentence(section=key, text=text, passages=named, is_retried=False)
     return {"drafts": drafts, "halted": halted}
 
 
 @node
 async def review(state: State, call: Call[Settings]) -> Update:
     """Keep the sentences that their passages support; the others are searched for once more, and then left out."""
-    named = {key: await call.load(draft["passages"]) for key, draft in state.drafts.items()}
+    named = {key: call.passages(draft["passages"]) for key, draft in state.drafts.items()}
     if call.context.checker is None:
         call.require(len(named))
     support = await gather_by_key(
         {key: _support(state, draft, named[key], call) for key, draft in state.drafts.items()}
     )
-    kept = {key: draft for key, draft in state.drafts.items() if support[key] >= call.settings.min_support}
+    supported = {key: draft for key, draft in state.drafts.items() if support[key] >= call.settings.min_support}
     notes = {
         key: make_note(
             state.sections[draft["section"]]["question"], draft["text"], cite_closest(draft["text"], named[key])
         )
-        for key, draft in kept.items()
+        for key, draft in supported.items()
     }
-    left_out = {key: draft for key, draft in state.drafts.items() if key not in kept and draft["is_retried"]}
+    left_out = {key: draft for key, draft in state.drafts.items() if key not in supported and draft["is_retried"]}
     warnings = [f"left out, as no source supports it: {draft['text']}" for draft in left_out.values()]
-    return {"notes": notes, "drafts": dict.fromkeys([*kept, *left_out]), "warnings": warnings}
+    return {"notes": notes, "drafts": dict.fromkeys([*supported, *left_out]), "warnings": warnings}
 
 
 @node
@@ -221,9 +222,11 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search for the sentences that their passages do not support."""
     k = max(1, call.settings.passages)
     queries = {key: Query(text=draft["text"], k=k, mode="hybrid") for key, draft in state.drafts.items()}
-    found = await search_passages(call, queries)
+    references = await search_passages(call, queries)
     return {
-        "drafts": {key: draft | {"passages": found[key], "is_retried": True} for key, draft in state.drafts.items()}
+        "drafts": {
+            key: draft | {"passages": references[key], "is_retried": True} for key, draft in state.drafts.items()
+        }
     }
 
 
@@ -291,17 +294,19 @@ def graph() -> StateGraph[State, Context, Question, State]:
 
 def _with_own_question(sections: Sequence[OutlinedSection], passages: Sequence[Passage]) -> list[OutlinedSection]:
     """Return the sections whose question is neither a repetition nor copied from a passage, as small models do."""
-    texts, kept = [comparison_key(passage.text) for passage in passages], dict[str, OutlinedSection]()
+    texts, own = [comparison_key(passage.text) for passage in passages], dict[str, OutlinedSection]()
     for section in sections:
         asked = comparison_key(section.question)
         if asked and not any(asked in text for text in texts):
-            kept.setdefault(asked, section)
-    return list(kept.values())
+            own.setdefault(asked, section)
+    return list(own.values())
 
 
-def _numbered(sections: Sequence[OutlinedSection]) -> dict[str, Section]:
+def _numbered(sections: Sequence[OutlinedSection]) -> dict[str, PlannedSection]:
     return {
-        str(number): Section(heading=_as_heading(each.heading or each.question), question=single_line(each.question))
+        str(number): PlannedSection(
+            heading=_as_heading(each.heading or each.question), question=single_line(each.question)
+        )
         for number, each in enumerate(sections, start=1)
     }
 
@@ -315,18 +320,18 @@ async def _cited(end: SubrunResult, read: Sequence[Passage], call: Call[Settings
     cited = [*end.verdict["citations"], *(each for note in end.notes.values() for each in note.get("citations", []))]
     reader = call.context.retriever
     documents = dict.fromkeys(each["document"] for each in cited if each["passage"])
-    found = [await reader.passages_of(id) for id in documents] if isinstance(reader, DocumentReader) else []
-    return cited_passages(cited, [*read, *(passage for document in found for passage in document)])
+    contents = [await reader.passages_of(id) for id in documents] if isinstance(reader, DocumentReader) else []
+    return cited_passages(cited, [*read, *(passage for document in contents for passage in document)])
 
 
-async def _section(state: State, number: str, passages: Sequence[Passage], call: Call[Settings]) -> WrittenSection:
+async def _section(state: State, number: str, passages: Sequence[Passage], call: Call[Settings]) -> Section:
     question, subrun = state.sections[number]["question"], state.hops[number]
-    known = (Step(question=question, answer=subrun["text"]),) if subrun["status"] == "answered" else ()
-    given = SectionInput(question=question, report=state.question, known=known, sources=as_sources(passages))
-    return await call.model.ask_or(WRITE_SECTION, given, WrittenSection(), f"Section {number} is left out.")
+    steps = (Step(question=question, answer=subrun["text"]),) if subrun["status"] == "answered" else ()
+    request = SectionInput(question=question, report=state.question, known=steps, sources=as_sources(passages))
+    return await call.model.ask_or(WRITE_SECTION, request, Section(), f"Section {number} is left out.")
 
 
-async def _support(state: State, draft: Draft, passages: Sequence[Passage], call: Call[Settings]) -> float:
+async def _support(state: State, draft: DraftSentence, passages: Sequence[Passage], call: Call[Settings]) -> float:
     """Return how well passages support a sentence; a number that none of them contains has no support."""
     sources = " ".join(f"{each.title} {each.text}" for each in passages)
     if not passages or numbers_in(draft["text"]) - numbers_in(sources):
@@ -334,8 +339,8 @@ async def _support(state: State, draft: Draft, passages: Sequence[Passage], call
     if checker := call.context.checker:
         return (await asyncio.to_thread(checker.check, draft["text"], as_evidence(passages))).supported
     question = state.sections[draft["section"]]["question"]
-    given = judging.SupportInput(question=question, answer=draft["text"], sources=as_sources(passages))
-    return await yes_probability(call.model, judging.SUPPORT, given, otherwise=0.0, loss="The sentence is left out.")
+    request = judging.SupportInput(question=question, answer=draft["text"], sources=as_sources(passages))
+    return await yes_probability(call.model, judging.SUPPORT, request, otherwise=0.0, loss="The sentence is left out.")
 
 
 def _sentences(notes: Mapping[str, Note], section: str) -> list[Note]:

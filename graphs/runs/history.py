@@ -343,8 +343,8 @@ async def export_run(runs: RunService, id: str) -> dict[str, Any]:
     states = await runs.history(thread)
     if not states:
         raise RunError(f"Thread {id} has no checkpoints yet: `sleuth resume {id}` starts it.")
-    names = sorted(find_hashes([thread.options.to_json(), *(state.values for state in states)]))
-    texts = dict(zip(names, await runs.store.archive.load(names), strict=True))
+    named = find_hashes([thread.options.to_json(), *(state.values for state in states)])
+    texts = dict(sorted((await runs.store.archive.find(named)).items()))
     views = [view.to_json() for view in _views(states)]
     subruns = [await export_run(runs, each.id) for each in await runs.store.threads.subruns_of(id)]
     whole = {"thread": thread.to_json(), "history": views, "state": states[0].values, "texts": texts}

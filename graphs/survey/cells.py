@@ -75,12 +75,12 @@ def read_unit(text: str) -> str:
     >>> [read_unit(text) for text in ("12 Kilograms", "EUR 3", "$1.5 million", "25", "90 km per hour")]
     ['kilogram', 'EUR', 'USD', '', 'km per hour']
     """
-    found = _NUMBER.search(text)
-    if not found:
+    number = _NUMBER.search(text)
+    if not number:
         return ""
-    rest = text[found.end() :]
+    rest = text[number.end() :]
     scale = _SCALE.match(rest)
-    unit = _BEFORE.search(text[: found.start()]) or _AFTER.match(rest[scale.end() if scale else 0 :])
+    unit = _BEFORE.search(text[: number.start()]) or _AFTER.match(rest[scale.end() if scale else 0 :])
     stated = unit.group(1) if unit else ""
     if re.fullmatch("[A-Z]{3}", stated):  # the code of a currency
         return stated
@@ -90,16 +90,16 @@ def read_unit(text: str) -> str:
 
 def _number(text: str) -> float | None:
     """Return the first number of a text; commas and points are read as separators by their places."""
-    found = _NUMBER.search(text)
-    if not found:
+    number = _NUMBER.search(text)
+    if not number:
         return None
-    digits = re.sub(r"[ '’ ]", "", found.group().replace("−", "-"))
+    digits = re.sub(r"[ '’ ]", "", number.group().replace("−", "-"))
     last = max(digits.rfind(","), digits.rfind("."))
     whole, fraction = (digits[:last], digits[last + 1 :]) if last > 0 else (digits, "")
     marks = Counter(mark for mark in digits if mark in ",.")
     if len(fraction) == 3 and (len(marks) == 1) and (digits[last] == "," or marks["."] > 1):
         whole, fraction = digits, ""  # only thousands
-    scale = _SCALE.match(text[found.end() :])
+    scale = _SCALE.match(text[number.end() :])
     return float(f"{re.sub('[,.]', '', whole)}.{fraction or 0}") * (_SCALES[scale.group(1).casefold()] if scale else 1)
 
 
@@ -146,8 +146,8 @@ def _sums(name: str, rows: Sequence[Row]) -> list[str]:
         if (number := counted_value("number", cell)) is not None:
             groups.setdefault(read_unit(cell["value"]), []).append((cast(float, number), cell["value"]))
     lines = []
-    for unit, found in groups.items():
-        numbers = [number for number, _ in found]
+    for unit, values in groups.items():
+        numbers = [number for number, _ in values]
         total, mean = sum(numbers), sum(numbers) / len(numbers)
         spread = f"smallest {min(numbers):,.10g}, largest {max(numbers):,.10g}"
         of = f" of {len(numbers)} in {unit or 'no unit'}" if len(groups) > 1 else ""

@@ -159,8 +159,8 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     """Name the columns, unless they are given, and the conditions of the documents that count."""
     if state.columns:  # a finished survey is updated
         return {"halted": False}
-    if given := call.settings.columns:
-        return {"columns": [each.model_dump() for each in given], "decision": "approve"}
+    if chosen := call.settings.columns:
+        return {"columns": [each.model_dump() for each in chosen], "decision": "approve"}
     call.require()
     single = SurveyPlan(columns=[PlannedColumn(name="answer", question=state.question)])
     loss = "The question itself is asked of every document."
@@ -192,8 +192,10 @@ async def select(state: State, call: Call[Settings]) -> Update:
     """List the documents, and leave out those that need not be asked."""
     if state.halted:
         return {}
-    found = sorted(await list_all(_reader(call)), key=lambda each: (each.source, each.id))
-    listed = {each.id: SurveyedDocument(title=each.title, source=each.source, added_at=each.added_at) for each in found}
+    documents = sorted(await list_all(_reader(call)), key=lambda each: (each.source, each.id))
+    listed = {
+        each.id: SurveyedDocument(title=each.title, source=each.source, added_at=each.added_at) for each in documents
+    }
     chosen = await _containing(listed, call)
     chosen = dict([*chosen.items()][: call.settings.limit])
     gone: dict[str, SurveyedDocument | None] = {id: None for id in state.documents if id not in chosen}
@@ -203,7 +205,7 @@ async def select(state: State, call: Call[Settings]) -> Update:
     return {**update, **_next_batch(left, state.columns, call)}
 
 
-@node_with(spare=1, shared_by=lambda state: state.sharing)
+@node_with(reserved_calls=1, parallel_nodes=lambda state: state.sharing)
 async def read(state: ReadingState, call: Call[Settings]) -> Update:
     """Ask a document for every column."""
     cells: dict[str, Cell] = {}
@@ -214,14 +216,14 @@ async def read(state: ReadingState, call: Call[Settings]) -> Update:
         loss = f"It counts as not stated in {passages[0].title!r}."
         asked = {each["name"]: ReadInput(question=each["question"], sources=sources) for each in state.columns}
         readings = await gather_by_key(
-            {name: call.model.ask_or(READ, given, _NOT_READ, loss) for name, given in asked.items()}
+            {name: call.model.ask_or(READ, request, _NOT_READ, loss) for name, request in asked.items()}
         )
         for column in state.columns:
             reading = readings[column["name"]]
             value = stated_answer(reading.answer) if reading.answerable else ""
             cites = verified_citations(call.model, value, reading.citations, passages, question=column["question"])
-            found = Cell(value=value, citations=cites)
-            cells[column["name"]] = _merge(cells.get(column["name"]), found, column["kind"])
+            cell = Cell(value=value, citations=cites)
+            cells[column["name"]] = _merge(cells.get(column["name"]), cell, column["kind"])
     return {"rows": {state.document: cells or {each["name"]: Cell(value="", citations=[]) for each in state.columns}}}
 
 
@@ -262,16 +264,16 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     if not state.rows:
         return {"verdict": make_verdict("out_of_budget" if state.halted else "unknown", "", [])}
     sentence = await _sentence(state, call)
-    shown = state.counted[:_SHOWN_ROWS]
-    cells = [(column["question"], state.rows[id][column["name"]]) for id in shown for column in state.columns]
+    listed = state.counted[:_SHOWN_ROWS]
+    cells = [(column["question"], state.rows[id][column["name"]]) for id in listed for column in state.columns]
     notes = [
         Note(question=question, finding=cell["value"], passages=[], citations=cell["citations"])
         for question, cell in cells
         if is_counted(cell)
     ]
-    found = any(is_counted(cell) for row in state.rows.values() for cell in row.values())
-    status: Status = "out_of_budget" if state.halted else "answered" if found else "unknown"
-    return {"verdict": make_verdict(status, f"{sentence}\n\n{_as_markdown(state, shown)}", notes)}
+    has_values = any(is_counted(cell) for row in state.rows.values() for cell in row.values())
+    status: Status = "out_of_budget" if state.halted else "answered" if has_values else "unknown"
+    return {"verdict": make_verdict(status, f"{sentence}\n\n{_as_markdown(state, listed)}", notes)}
 
 
 # Routers
@@ -323,8 +325,8 @@ async def _containing(listed: dict[str, SurveyedDocument], call: Call[Settings])
     if not (words := call.settings.containing.strip()):
         return listed
     hits = await call.context.retriever.search(Query(text=words, k=1_000_000, mode="keyword"))
-    found = {hit.passage.document_id for hit in hits}
-    return {id: document for id, document in listed.items() if id in found}
+    ids = {hit.passage.document_id for hit in hits}
+    return {id: document for id, document in listed.items() if id in ids}
 
 
 def _next_batch(left: Sequence[str], columns: Sequence[Column], call: Call[Settings]) -> Update:
@@ -342,8 +344,8 @@ async def _pieces(state: ReadingState, call: Call[Settings]) -> list[list[Passag
         return [passages[at : at + most] for at in range(0, len(passages), most)]
     text = " ".join(each["question"] for each in state.columns)
     query = Query(text=text, k=most, mode="hybrid", where=f'id="{state.document}"')
-    found = {each.id for each in await call.load((await search_passages(call, {"": query}))[""])}
-    return [[each for each in passages if each.id in found] or passages[:most]]
+    ids = {each.id for each in call.passages((await search_passages(call, {"": query}))[""])}
+    return [[each for each in passages if each.id in ids] or passages[:most]]
 
 
 def _reader(call: Call[Settings]) -> DocumentLister:
@@ -353,14 +355,14 @@ def _reader(call: Call[Settings]) -> DocumentLister:
     return call.context.retriever
 
 
-def _merge(before: Cell | None, found: Cell, kind: ColumnKind) -> Cell:
+def _merge(before: Cell | None, new: Cell, kind: ColumnKind) -> Cell:
     """Return the cell of a document of which another piece was read; different values are in doubt, except texts."""
-    if not before or not before["value"] or not found["value"]:
-        return found if not before or not before["value"] else before
-    citations = [*before["citations"], *found["citations"]]
-    if read_value(kind, before["value"]) == read_value(kind, found["value"]):
+    if not before or not before["value"] or not new["value"]:
+        return new if not before or not before["value"] else before
+    citations = [*before["citations"], *new["citations"]]
+    if read_value(kind, before["value"]) == read_value(kind, new["value"]):
         return {**before, "citations": citations}
-    both = Cell(value=f"{before['value']}; {found['value']}", citations=citations)
+    both = Cell(value=f"{before['value']}; {new['value']}", citations=citations)
     return both if kind == "text" else {**both, "doubt": "the document states several"}
 
 
@@ -386,17 +388,17 @@ async def _sentence(state: State, call: Call[Settings]) -> str:
     if not call.affords():
         return figures
     loss = "The figures are shown as they are."
-    given = FiguresInput(question=state.question, figures=tuple(state.figures))
-    sentence = (await call.model.ask_or(WRITE_SURVEY, given, SurveySentence(sentence=""), loss)).sentence.strip()
+    request = FiguresInput(question=state.question, figures=tuple(state.figures))
+    sentence = (await call.model.ask_or(WRITE_SURVEY, request, SurveySentence(sentence=""), loss)).sentence.strip()
     if not sentence or numbers_in(sentence) - numbers_in(figures) - numbers_in(state.question):
         return figures
     return sentence
 
 
-def _as_markdown(state: State, shown: Sequence[str]) -> str:
+def _as_markdown(state: State, ids: Sequence[str]) -> str:
     names = [each["name"] for each in state.columns]
-    rows = [[state.documents[id]["title"], *(cell_text(state.rows[id][name]) for name in names)] for id in shown]
-    left = len(state.counted) - len(shown)
+    rows = [[state.documents[id]["title"], *(cell_text(state.rows[id][name]) for name in names)] for id in ids]
+    left = len(state.counted) - len(ids)
     return markdown_table([["document", *names], *rows]) + (f"\n\n{left} more in the whole table." if left else "")
 
 

@@ -44,13 +44,13 @@ epochs = Table("sleuth_prune_epoch", metadata, Column("epoch", Integer, nullable
 _NOW = select(func.coalesce(func.max(epochs.c.epoch), 0)).scalar_subquery()
 
 
-def _texts(hashes: Iterable[str], kept: Mapping[str, str]) -> list[str]:
+def texts_of(hashes: Iterable[str], archived: Mapping[str, str]) -> list[str]:
     """Return texts in order; raise UnknownName for a hash that only a fork can have put into the state."""
     wanted = list(hashes)
-    if missing := next((name for name in wanted if name not in kept), None):
+    if missing := next((name for name in wanted if name not in archived), None):
         hint = "A state names its passages and prompts as its run found them: take references from its checkpoints."
         raise UnknownName("archived text", missing, [], hint)
-    return [kept[name] for name in wanted]
+    return [archived[name] for name in wanted]
 
 
 class MemoryArchive:
@@ -65,9 +65,14 @@ class MemoryArchive:
         self.texts.update(named)
         return [name for name, _ in named]
 
+    async def find(self, hashes: Iterable[str]) -> dict[str, str]:
+        """Return the texts by their hashes, without unknown ones."""
+        return {name: self.texts[name] for name in hashes if name in self.texts}
+
     async def load(self, hashes: Iterable[str]) -> list[str]:
         """Return the texts of these hashes in order; raise UnknownName for an unknown one."""
-        return _texts(hashes, self.texts)
+        wanted = list(hashes)
+        return texts_of(wanted, await self.find(wanted))
 
 
 class SqlArchive:
@@ -97,16 +102,19 @@ class SqlArchive:
         return [name for name, _ in named]
 
     @in_thread
-    def load(self, hashes: Iterable[str]) -> list[str]:
-        """Return the texts of these hashes in order; raise UnknownName for an unknown one."""
-        wanted = list(hashes)
-        names = sorted(set(wanted))
+    def find(self, hashes: Iterable[str]) -> dict[str, str]:
+        """Return the texts by their hashes, without unknown ones."""
         found: dict[str, str] = {}
         with self.engine.connect() as connection:
-            for part in batches(names):
+            for part in batches(sorted(set(hashes))):
                 rows = connection.execute(select(texts).where(texts.c.hash.in_(part)))
                 found |= {row.hash: zlib.decompress(row.body).decode("utf-8", "surrogatepass") for row in rows}
-        return _texts(wanted, found)
+        return found
+
+    async def load(self, hashes: Iterable[str]) -> list[str]:
+        """Return the texts of these hashes in order; raise UnknownName for an unknown one."""
+        wanted = list(hashes)
+        return texts_of(wanted, await self.find(wanted))
 
     @in_thread
     def start_prune_epoch(self) -> int:

@@ -90,7 +90,10 @@ class State(RunState):
 @node
 async def plan(state: State, call: Call[Settings]) -> Update:
     """Choose the next method of the order."""
-    order = state.order or [*_reader_first(call), *call.settings.order.split(",")]
+    order = state.order or call.settings.order.split(",")
+    is_fast = call.context.demo if call.settings.fast is None else call.settings.fast
+    if not state.order and is_fast and call.context.checker and READER not in order:
+        order = [READER, *order]
     ask_all = await _documents_in_question(state, call) if state.ask_all is None else state.ask_all
     method, update = order[len(state.hops)], {"order": order, "ask_all": ask_all}
     if method != READER and not call.affords():  # at least one call of the sub-run
@@ -106,12 +109,12 @@ async def plan(state: State, call: Call[Settings]) -> Update:
 async def act(state: State, call: Call[Settings]) -> Update:
     """Let the method answer the question in its own thread, from the known notes and with the rest of the budget."""
     number, subrun = _latest(state)
-    given = inherited_notes(state.notes, state.hops.values())
+    inherited = inherited_notes(state.notes, state.hops.values())
     checked = set() if subrun["method"] == READER else set(CheckedSettings.model_fields)
     for_all = call.settings.model_dump(include=checked, exclude_none=True)
     values = {**for_all, **call.settings.hop_settings.get(subrun["method"], {})}
-    end = await run_subrun(call, method=subrun["method"], number=int(number), notes=given, values=values)
-    handed = [(note["question"], note["finding"]) for note in given.values()]
+    end = await run_subrun(call, method=subrun["method"], number=int(number), notes=inherited, values=values)
+    handed = [(note["question"], note["finding"]) for note in inherited.values()]
     new = {
         f"{subrun['method']} {key}": note
         for key, note in end.notes.items()
@@ -145,8 +148,8 @@ async def verify(state: State, call: Call[Settings]) -> Update:
     own = {key: state.notes[key] for key in subrun["notes"]}
     asked = comparison_key(state.question)
     answering = [key for key, note in own.items() if note["finding"] and comparison_key(note["question"]) == asked]
-    kept = [key for key in own if key not in answering]
-    checked = checked | {"doubt": doubt, "notes": kept}
+    others = [key for key in own if key not in answering]
+    checked = checked | {"doubt": doubt, "notes": others}
     return {"hops": {number: checked}, "notes": dict.fromkeys(answering)}
 
 
@@ -213,14 +216,9 @@ async def _documents_in_question(state: State, call: Call[Settings]) -> int:
     documents = len(await list_all(reader))
     if not 1 < documents <= most:
         return 0
-    given = inputs.QuestionInput(question=state.question)
-    chance = await yes_probability(call.model, judging.ASKS_ALL, given, otherwise=0.0, loss="No survey is offered.")
+    request = inputs.QuestionInput(question=state.question)
+    chance = await yes_probability(call.model, judging.ASKS_ALL, request, otherwise=0.0, loss="No survey is offered.")
     return documents if chance > 0.5 else 0
-
-
-def _reader_first(call: Call[Settings]) -> list[str]:
-    wanted = call.context.demo if call.settings.fast is None else call.settings.fast
-    return [READER] if wanted and call.context.checker and READER not in call.settings.order else []
 
 
 async def _judge(subrun: Subrun, state: State, call: Call[Settings]) -> tuple[float | None, str]:
@@ -261,8 +259,10 @@ def _keep_first(subruns: Mapping[str, Subrun], min_citations: int) -> dict[str, 
 
 def inherited_notes(notes: Notes, subruns: Iterable[Subrun]) -> dict[str, Note]:
     """Return the notes for the next method: those given to the run, and findings of sub-runs that cite a passage."""
-    found = {key for subrun in subruns for key in subrun["notes"]}
-    return {key: note for key, note in notes.items() if key not in found or (note["finding"] and note["passages"])}
+    subrun_keys = {key for subrun in subruns for key in subrun["notes"]}
+    return {
+        key: note for key, note in notes.items() if key not in subrun_keys or (note["finding"] and note["passages"])
+    }
 
 
 def rejection_reason(subrun: Subrun, min_citations: int) -> str:
@@ -277,9 +277,9 @@ def rejection_reason(subrun: Subrun, min_citations: int) -> str:
 async def support_probability(model: ModelCaller, question: str, subrun: Subrun) -> float:
     """Return P(yes, the cited passages support the answer); 0 if the reply cannot be parsed."""
     quotes = tuple(Source(title=each["title"], text=each["quote"]) for each in evidence_in(subrun["citations"]))
-    given = judging.SupportInput(question=question, answer=subrun["text"], sources=quotes)
+    request = judging.SupportInput(question=question, answer=subrun["text"], sources=quotes)
     loss = f"The answer of {subrun['method']} counts as not confirmed."
-    return await yes_probability(model, judging.SUPPORT, given, otherwise=0.0, loss=loss)
+    return await yes_probability(model, judging.SUPPORT, request, otherwise=0.0, loss=loss)
 
 
 def best_verdict(subruns: Sequence[Subrun], missing: Sequence[str], *, cut_short: bool) -> Verdict:

@@ -31,7 +31,7 @@ from sleuth.graphs.core.answer import Note, Threshold, make_verdict
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with, nothing
-from sleuth.graphs.core.state import Keyed, KeysOf, Question, RunState, Update
+from sleuth.graphs.core.state import Keyed, KeysOf, PassageRef, Question, RunState, Update
 from sleuth.graphs.core.thresholds import choose_threshold
 from sleuth.graphs.evidence.outcomes import as_steps, stated_answer, verdict_for
 from sleuth.graphs.evidence.retrieval import as_sources, search_passages
@@ -95,8 +95,8 @@ class State(RunState):
     """The proposed next steps until they are merged."""
     wave: Annotated[list[str], KeysOf("nodes")] = field(default_factory=list)
     """The nodes that receive knowledge now."""
-    passages: Annotated[dict[str, list[str]], KeysOf("nodes"), Keyed] = field(default_factory=dict)
-    """Passages found for each node, by archive reference."""
+    passages: Annotated[dict[str, list[PassageRef]], KeysOf("nodes"), Keyed] = field(default_factory=dict)
+    """Passages found for each node."""
     knowledge: Annotated[dict[str, Knowledge], KeysOf("nodes"), Keyed] = field(default_factory=dict)
     """Summaries of these passages for each node."""
     verified: Annotated[dict[str, Verification], KeysOf("nodes"), Keyed] = field(default_factory=dict)
@@ -134,10 +134,10 @@ async def merge(state: State, call: Call[Settings]) -> Update:
     settings = call.settings
     threshold = settings.merge_threshold if settings.structure == "graph" else None
     similar = await reasoning_graph.group_similar(state.proposals, call.context.embedder, threshold, call.model)
-    kept, left_out = reasoning_graph.keep_within_bounds(similar, state.nodes, settings.max_width, settings.max_nodes)
-    call.require(sum(len(group) > 1 for group in kept))
+    groups, left_out = reasoning_graph.keep_within_bounds(similar, state.nodes, settings.max_width, settings.max_nodes)
+    call.require(sum(len(group) > 1 for group in groups))
     call.model.warn(*left_out)
-    layer = await reasoning_graph.merge_similar(state.question, kept, call.model)
+    layer = await reasoning_graph.merge_similar(state.question, groups, call.model)
     grown = reasoning_graph.add_layer(state.nodes, layer)
     nodes = mark_final(grown, set(open_sinks(state.nodes)) & set(open_sinks(grown)))
     return {
@@ -163,14 +163,13 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
 async def aggregate(state: State, call: Call[Settings]) -> Update:
     """Summarize each step's passages (equation 8)."""
     settings = call.settings
-    found = [key for key in state.wave if state.passages.get(key) and settings.aggregate]
-    call.require(len(found))
-    shown = {key: await call.load(state.passages[key]) for key in found}
+    keys = [key for key in state.wave if state.passages.get(key) and settings.aggregate]
+    call.require(len(keys))
     asks = {
         key: path_answers.summarize_passages(
-            state.nodes[key]["content"], shown[key], call.model, detailed=settings.detailed
+            state.nodes[key]["content"], call.passages(state.passages[key]), call.model, detailed=settings.detailed
         )
-        for key in found
+        for key in keys
     }
     return {"knowledge": await gather_by_key(asks)}
 
@@ -182,29 +181,31 @@ async def verify(state: State, call: Call[Settings]) -> Update:
     A step with an empty summary is measured too: a comparison may need none.
     """
     settings = call.settings
-    backing = await _evidence(state, state.wave, call) if settings.verify else {}
-    given = {
+    backing = _evidence(state, state.wave, call) if settings.verify else {}
+    requests = {
         key: SourcesInput(question=state.nodes[key]["content"], sources=back.sources)
         for key, back in backing.items()
-        if back.sources or (back.shown and key != SOURCE)
+        if back.sources or (back.passages and key != SOURCE)
     }
-    call.require(len(given))
+    call.require(len(requests))
     fitted = call.context.thresholds.get(VERIFY.prompt)
     limit = state.threshold or choose_threshold(settings.perplexity_threshold, fitted, path_answers.UNFITTED)
     model, samples = call.model, settings.agreement_samples
-    measuring = {key: path_answers.measure_perplexity(each, limit["value"], model) for key, each in given.items()}
+    measuring = {key: path_answers.measure_perplexity(each, limit["value"], model) for key, each in requests.items()}
     verified = await gather_by_key(measuring)
-    unsure = [key for key, found in verified.items() if found["answer"] and found["perplexity"] is None]
+    unsure = [
+        key for key, verification in verified.items() if verification["answer"] and verification["perplexity"] is None
+    ]
     call.require(len(unsure) * samples)
     if unsure:
         model.warn(f"no log-probabilities: knowledge suffices where most of {samples} samples agree")
     comparing = {
-        key: path_answers.self_consistency(given[key], verified[key]["answer"], samples, model) for key in unsure
+        key: path_answers.self_consistency(requests[key], verified[key]["answer"], samples, model) for key in unsure
     }
     return {"verified": verified | await gather_by_key(comparing), "threshold": limit}
 
 
-@node_with(so_far=nothing)
+@node_with(notes_at_halt=nothing)
 async def select_paths(state: State, call: Call[Settings]) -> Update:
     """Select the paths from the question to a last step whose steps all have sufficient knowledge (section 3.4).
 
@@ -229,7 +230,7 @@ async def reason(state: State, call: Call[Settings]) -> Update:
     settings, results = call.settings, dict[reasoning_graph.Path, Note]()
     paths = [tuple(path) for path in state.paths]
     steps = dict.fromkeys(key for path in paths for key in reasoning_graph.path_steps(path))
-    backing = await _evidence(state, steps, call)
+    backing = _evidence(state, steps, call)
     for stage in reasoning_graph.path_prefixes(paths) if settings.iterate else [paths]:
         asked = [path for path in stage if not backing[path[-1]].note]
         if not call.affords(len(asked)):
@@ -255,13 +256,13 @@ async def integrate(state: State, call: Call[Settings]) -> Update:
     results = {tuple(path.split(">")): note for path, note in state.results.items()}
     answered = [path for path in paths if path in results and results[path]["finding"]]
     text = results[answered[0]]["finding"] if answered else ""
-    found = [*state.notes.values(), *(note for path in answered for note in path_answers.notes_on_path(path, results))]
+    notes = [*state.notes.values(), *(note for path in answered for note in path_answers.notes_on_path(path, results))]
     if state.halted or (len(answered) > 1 and not call.affords(1)):
-        verdict = make_verdict("out_of_budget", text, found)
+        verdict = make_verdict("out_of_budget", text, notes)
     else:
         if len(answered) > 1:
             text = await path_answers.integrate(state.question, answered, results, call.model)
-        verdict = verdict_for(call.model, text, found) if text else make_verdict("unknown", "", [])
+        verdict = verdict_for(call.model, text, notes) if text else make_verdict("unknown", "", [])
     return {"notes": path_answers.notes_of(results, state.nodes, state.notes), "verdict": verdict}
 
 
@@ -306,7 +307,7 @@ def after_select_paths(state: State) -> Literal["reason", "__end__"]:
 def after_reason(state: State) -> Literal["integrate", "leave_shortcut"]:
     """Route to the integration, unless the shortcut found no answer."""
     tried = state.results if open_sinks(state.nodes) else {}
-    return "leave_shortcut" if tried and not any(found["finding"] for found in tried.values()) else "integrate"
+    return "leave_shortcut" if tried and not any(result["finding"] for result in tried.values()) else "integrate"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
@@ -341,15 +342,15 @@ async def _take_step(
     last = state.nodes[path[-1]]
     prefixes = (path[:length] for length in range(2, len(path)))
     before = [results[prefix] for prefix in prefixes if not backing[prefix[-1]].note]
-    given = reasoning.TakeStepInput(
+    request = reasoning.TakeStepInput(
         question=state.question,
         step=last["content"],
-        known=(*_known_along(state, path), *as_steps(before)),
+        known=(*_inherited_steps(state, path), *as_steps(before)),
         sources=backing[path[-1]].sources,
     )
     is_end = call.settings.last_step and len(path) > 1 and last["end"]
     role = reasoning.TAKE_LAST_STEP if is_end else reasoning.TAKE_STEP
-    reply = await call.model.ask_or(role, given, reasoning.Result(), f"Step {path[-1]} has no result.")
+    reply = await call.model.ask_or(role, request, reasoning.Result(), f"Step {path[-1]} has no result.")
     return path_answers.step_result(last["content"], stated_answer(reply.answer, last["content"]), [backing[path[-1]]])
 
 
@@ -358,34 +359,34 @@ async def _take_path(
 ) -> Note:
     """Answer a path in one reading of all its steps (the ablation of section 5.1)."""
     steps = reasoning_graph.path_steps(path)
-    given = reasoning.TakePathInput(
+    request = reasoning.TakePathInput(
         question=state.question,
         steps=tuple(state.nodes[key]["content"] for key in steps),
-        known=_known_along(state, path),
+        known=_inherited_steps(state, path),
         sources=tuple(source for key in steps for source in backing[key].sources),
     )
     loss = f"{path_answers.path_label(path).capitalize()} has no answer."
-    reply = await call.model.ask_or(reasoning.TAKE_PATH, given, reasoning.Result(), loss)
+    reply = await call.model.ask_or(reasoning.TAKE_PATH, request, reasoning.Result(), loss)
     answer = stated_answer(reply.answer, state.question)
     return path_answers.step_result(state.question, answer, [backing[key] for key in steps])
 
 
-def _known_along(state: State, path: reasoning_graph.Path) -> tuple[Step, ...]:
+def _inherited_steps(state: State, path: reasoning_graph.Path) -> tuple[Step, ...]:
     """Return the inherited notes; the question itself has them among its sources already."""
     return () if len(path) == 1 else as_steps(state.notes.values())
 
 
-async def _evidence(state: State, keys: Iterable[str], call: Call[Settings]) -> dict[str, StepEvidence]:
-    """Load what each step is answered from, all before the first call: after a crash, calls are matched by order."""
-    found = {}
+def _evidence(state: State, keys: Iterable[str], call: Call[Settings]) -> dict[str, StepEvidence]:
+    """Return what each step is answered from."""
+    evidence = {}
     for key in keys:
-        shown = await call.load(state.passages.get(key, []))
-        found[key] = StepEvidence(sources=as_sources(shown), shown=shown)
+        passages = call.passages(state.passages.get(key, []))
+        evidence[key] = StepEvidence(sources=as_sources(passages), passages=passages)
         if call.settings.aggregate:
-            known = state.knowledge.get(key, Knowledge(text="", citations=[]))
-            sources = (Source(title=state.nodes[key]["content"], text=known["text"]),) if known["text"] else ()
-            found[key] = StepEvidence(sources=sources, citations=known["citations"], shown=shown)
-    return path_answers.use_notes(found, state.nodes, state.notes)
+            knowledge = state.knowledge.get(key, Knowledge(text="", citations=[]))
+            sources = (Source(title=state.nodes[key]["content"], text=knowledge["text"]),) if knowledge["text"] else ()
+            evidence[key] = StepEvidence(sources=sources, citations=knowledge["citations"], passages=passages)
+    return path_answers.use_notes(evidence, state.nodes, state.notes)
 
 
 def _sufficient(state: State) -> set[str]:

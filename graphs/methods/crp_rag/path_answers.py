@@ -39,18 +39,20 @@ class StepEvidence:
 
     sources: tuple[Source, ...] = ()
     citations: Sequence[Citation] = ()
-    shown: Sequence[Passage] = ()
+    passages: Sequence[Passage] = ()
     note: Note | None = None
 
 
-async def summarize_passages(step: str, shown: Sequence[Passage], model: ModelCaller, *, detailed: bool) -> Knowledge:
+async def summarize_passages(
+    step: str, passages: Sequence[Passage], model: ModelCaller, *, detailed: bool
+) -> Knowledge:
     """Summarize the passages of a step (equation 8)."""
-    given = reading.AggregateInput(step=step, sources=as_sources(shown))
+    request = reading.AggregateInput(step=step, sources=as_sources(passages))
     loss = f"Nothing is known about {step!r}."
     role = reading.AGGREGATE_IN_DETAIL if detailed else reading.AGGREGATE
-    reply = await model.ask_or(role, given, reading.Knowledge(), loss)
+    reply = await model.ask_or(role, request, reading.Knowledge(), loss)
     text = strip_marks(reply.knowledge)
-    return Knowledge(text=text, citations=verify_quotes(model, text, reply.citations, shown))
+    return Knowledge(text=text, citations=verify_quotes(model, text, reply.citations, passages))
 
 
 # Ours: notes of another run
@@ -65,16 +67,16 @@ def inherited_notes(nodes: Nodes, notes: Mapping[str, Note]) -> dict[str, Note]:
 
 def without_answer(nodes: Nodes, notes: Mapping[str, Note]) -> list[str]:
     """Return the steps after the question that no inherited note answers."""
-    known = inherited_notes(nodes, notes)
-    return [key for key in nodes if key != SOURCE and key not in known]
+    inherited = inherited_notes(nodes, notes)
+    return [key for key in nodes if key != SOURCE and key not in inherited]
 
 
-def use_notes(found: Mapping[str, StepEvidence], nodes: Nodes, notes: Mapping[str, Note]) -> dict[str, StepEvidence]:
+def use_notes(by_step: Mapping[str, StepEvidence], nodes: Nodes, notes: Mapping[str, Note]) -> dict[str, StepEvidence]:
     """Return the evidence with inherited notes: for a step that one answers that note alone, for the question all."""
-    known = inherited_notes(nodes, notes)
-    answered = {key: StepEvidence(sources=_as_sources([note]), note=note) for key, note in known.items()}
-    used = {key: answered.get(key, evidence) for key, evidence in found.items()}
-    if SOURCE in used and SOURCE not in known:
+    inherited = inherited_notes(nodes, notes)
+    answered = {key: StepEvidence(sources=_as_sources([note]), note=note) for key, note in inherited.items()}
+    used = {key: answered.get(key, evidence) for key, evidence in by_step.items()}
+    if SOURCE in used and SOURCE not in inherited:
         used[SOURCE] = replace(used[SOURCE], sources=(*_as_sources(notes.values()), *used[SOURCE].sources))
     return used
 
@@ -98,21 +100,21 @@ UNFITTED = Threshold(value=2.0, by="the default; `sleuth calibrate` fits one for
 """The perplexity threshold for models without a fitted one; the paper names none."""
 
 
-async def measure_perplexity(given: SourcesInput, threshold: float, model: ModelCaller) -> Verification:
+async def measure_perplexity(request: SourcesInput, threshold: float, model: ModelCaller) -> Verification:
     """Answer a step; its knowledge suffices if the answer's perplexity is below the threshold (equations 9 and 10)."""
     try:
-        answer, reply = await model.ask_with_reply(VERIFY, given)
+        answer, reply = await model.ask_with_reply(VERIFY, request)
     except BadReply as error:
-        model.warn(f"{error} The knowledge about {given.question!r} counts as insufficient.")
+        model.warn(f"{error} The knowledge about {request.question!r} counts as insufficient.")
         return Verification(answer="", perplexity=None, sufficient=False)
     measured = perplexity(reply)
     sufficient = measured is not None and measured < threshold
     return Verification(answer=strip_marks(answer), perplexity=measured, sufficient=sufficient)
 
 
-async def self_consistency(given: SourcesInput, answer: str, samples: int, model: ModelCaller) -> Verification:
+async def self_consistency(request: SourcesInput, answer: str, samples: int, model: ModelCaller) -> Verification:
     """Compare an answer with several further ones: the fallback for servers without log-probabilities."""
-    asks = (model.ask_or(resampled_verify(), given, "", "It counts as another answer.") for _ in range(samples))
+    asks = (model.ask_or(resampled_verify(), request, "", "It counts as another answer.") for _ in range(samples))
     every = [comparison_key(strip_marks(each)).rstrip(".") for each in (answer, *await asyncio.gather(*asks))]
     same = every.count(every[0]) - 1
     return Verification(answer=answer, perplexity=None, sufficient=same * 2 > samples)
@@ -120,9 +122,9 @@ async def self_consistency(given: SourcesInput, answer: str, samples: int, model
 
 def sufficient_steps(nodes: Nodes, verified: Mapping[str, Verification], notes: Mapping[str, Note]) -> set[str]:
     """Return the steps with sufficient knowledge, or with an inherited note; the question needs none in a graph."""
-    found = {key for key, checked in verified.items() if checked["sufficient"]}
+    sufficient = {key for key, checked in verified.items() if checked["sufficient"]}
     needless = {SOURCE} if len(nodes) > 1 else set()
-    return found | needless | inherited_notes(nodes, notes).keys()
+    return sufficient | needless | inherited_notes(nodes, notes).keys()
 
 
 def most_certain(paths: Sequence[Path], verified: Mapping[str, Verification]) -> list[Path]:
@@ -130,8 +132,8 @@ def most_certain(paths: Sequence[Path], verified: Mapping[str, Verification]) ->
 
     def mean(path: Path) -> float:
         measured = [verified[key]["perplexity"] for key in path_steps(path) if key in verified]
-        known = [each for each in measured if each is not None]
-        return sum(known) / len(known) if known else 1.0
+        values = [each for each in measured if each is not None]
+        return sum(values) / len(values) if values else 1.0
 
     return sorted(paths, key=mean)
 
@@ -160,17 +162,17 @@ async def integrate(question: str, paths: Sequence[Path], results: Results, mode
         reasoning.PathAnswer(answer=results[path]["finding"], steps=as_steps(notes_on_path(path, results)))
         for path in paths
     )
-    given = reasoning.IntegrateInput(question=question, answers=answers)
+    request = reasoning.IntegrateInput(question=question, answers=answers)
     first = reasoning.Integrated(answer=answers[0].answer)
-    reply = await model.ask_or(reasoning.INTEGRATE, given, first, "The first path's answer is taken.")
+    reply = await model.ask_or(reasoning.INTEGRATE, request, first, "The first path's answer is taken.")
     return stated_answer(reply.answer, question)
 
 
 def notes_of(results: Results, nodes: Nodes, notes: Mapping[str, Note]) -> dict[str, Note | None]:
     """Return the findings by path, without inherited ones; an inherited note with the same key gets a new key."""
-    known = inherited_notes(nodes, notes)
-    found = {path_label(path): note for path, note in results.items() if path[-1] not in known}
-    return {**{f"known {key}": notes[key] for key in found if key in notes}, **found}
+    inherited = inherited_notes(nodes, notes)
+    own = {path_label(path): note for path, note in results.items() if path[-1] not in inherited}
+    return {**{f"known {key}": notes[key] for key in own if key in notes}, **own}
 
 
 def notes_on_path(path: Path, results: Results) -> list[Note]:
@@ -187,12 +189,12 @@ def path_label(path: Path) -> str:
 def find_contradictions(nodes: Nodes, results: Results) -> list[str]:
     """Return a line for each step that several paths share with results that exclude each other in words."""
     by_node: dict[str, dict[str, list[str]]] = {}
-    for path, found in results.items():
-        if found["finding"]:
-            others, result = by_node.setdefault(path[-1], {}), comparison_key(found["finding"].rstrip("."))
+    for path, note in results.items():
+        if note["finding"]:
+            others, result = by_node.setdefault(path[-1], {}), comparison_key(note["finding"].rstrip("."))
             # One finding may contain the other, as "in 1868" and "1868": they agree.
             same = (other for other in others if f" {other} " in f" {result} " or f" {result} " in f" {other} ")
-            others.setdefault(next(same, result), []).append(f"{found['finding']!r} by {path_label(path)}")
+            others.setdefault(next(same, result), []).append(f"{note['finding']!r} by {path_label(path)}")
     return [
         f"Paths contradict each other at step {key}, {nodes[key]['content']!r}: "
         + ", ".join(paths[0] for paths in results_of_step.values())
@@ -205,5 +207,5 @@ def step_result(step: str, answer: str, backing: Sequence[StepEvidence]) -> Note
     """Return a result with the citations that contain it, or those of its knowledge if no text contains it verbatim."""
     cited = [citation for each in backing for citation in each.citations]
     showing = [citation for citation in cited if find_sentence(answer, citation["quote"])]
-    shown = [passage for each in backing for passage in each.shown]
-    return make_note(step, answer, (showing or find_support(answer, shown) or cited) if answer else [])
+    passages = [passage for each in backing for passage in each.passages]
+    return make_note(step, answer, (showing or find_support(answer, passages) or cited) if answer else [])

@@ -65,11 +65,11 @@ def open_sinks(nodes: Nodes) -> list[str]:
 
 def ancestors(nodes: Nodes, key: str) -> list[str]:
     """Return a node and its ancestors, without the source, in the order in which they were added."""
-    found = {key}
+    keys = {key}
     for earlier in sorted(nodes, key=int, reverse=True):
-        if earlier in found:
-            found.update(nodes[earlier]["prev"])
-    return sorted(found - {SOURCE}, key=int)
+        if earlier in keys:
+            keys.update(nodes[earlier]["prev"])
+    return sorted(keys - {SOURCE}, key=int)
 
 
 def repeats_ancestor(nodes: Nodes, proposal: Proposal) -> bool:
@@ -139,13 +139,13 @@ def sufficient_paths(nodes: Nodes, sufficient: Container[str]) -> list[Path]:
 
 def shortest_and_longest(nodes: Nodes) -> list[Path]:
     """Return the first and the last sink's path in the order of a breadth-first search (section 5.1)."""
-    found: dict[str, Path] = {}
+    by_end: dict[str, Path] = {}
     queue: list[Path] = [(SOURCE,)]
     for path in queue:
-        if path[-1] not in found:
-            found[path[-1]] = path
+        if path[-1] not in by_end:
+            by_end[path[-1]] = path
             queue += [(*path, key) for key in nodes[path[-1]]["next"]]
-    ends = [path for path in found.values() if not nodes[path[-1]]["next"]]
+    ends = [path for path in by_end.values() if not nodes[path[-1]]["next"]]
     return list(dict.fromkeys([ends[0], ends[-1]]))
 
 
@@ -179,7 +179,13 @@ def sample_sinks(sinks: Sequence[str], structure: Structure, samples: int) -> li
 
 
 async def propose_steps(
-    nodes: Nodes, sinks: Sequence[str], known: tuple[Step, ...], structure: Structure, model: ModelCaller, *, free: bool
+    nodes: Nodes,
+    sinks: Sequence[str],
+    findings: tuple[Step, ...],
+    structure: Structure,
+    model: ModelCaller,
+    *,
+    free: bool,
 ) -> list[Proposal]:
     """Sample a next step for each entry of `sinks`; steps that repeat one of their ancestors are dropped.
 
@@ -187,8 +193,8 @@ async def propose_steps(
     """
     role = planning.EXPAND_FREELY if free else planning.EXPAND
     if structure == "text":
-        return [await _rewrite(nodes, sink, known, model) for sink in sinks]
-    proposals = await asyncio.gather(*(_next_step(nodes, sink, known, model, role) for sink in sinks))
+        return [await _rewrite(nodes, sink, findings, model) for sink in sinks]
+    proposals = await asyncio.gather(*(_next_step(nodes, sink, findings, model, role) for sink in sinks))
     new = [proposal for proposal in proposals if not repeats_ancestor(nodes, proposal)]
     return merge_duplicates(new, across=structure == "graph")
 
@@ -196,24 +202,24 @@ async def propose_steps(
 async def _next_step(
     nodes: Nodes,
     sink: str,
-    known: tuple[Step, ...],
+    findings: tuple[Step, ...],
     model: ModelCaller,
     role: Role[planning.ExpandInput, planning.NextStep],
 ) -> Proposal:
     question = nodes[SOURCE]["content"]
     steps = tuple(nodes[key]["content"] for key in ancestors(nodes, sink))
-    given = planning.ExpandInput(question=question, steps=steps, known=known)
+    request = planning.ExpandInput(question=question, steps=steps, known=findings)
     itself = planning.NextStep.model_construct(step=question, final=True)
-    reply = await model.ask_or(role, given, itself, "The question itself is proposed as the last step.")
+    reply = await model.ask_or(role, request, itself, "The question itself is proposed as the last step.")
     return Proposal(content=reply.step, end=reply.final, prev=[sink])
 
 
-async def _rewrite(nodes: Nodes, sink: str, known: tuple[Step, ...], model: ModelCaller) -> Proposal:
+async def _rewrite(nodes: Nodes, sink: str, findings: tuple[Step, ...], model: ModelCaller) -> Proposal:
     """Propose a rewording of the question as the only step (the structure "text" of section 5.5)."""
     question = nodes[SOURCE]["content"]
-    given = StepsInput(question=question, known=known)
+    request = StepsInput(question=question, known=findings)
     as_it_is, loss = planning.Rewritten.model_construct(question=question), "The question is searched for unchanged."
-    reply = await model.ask_or(planning.REWRITE_QUESTION, given, as_it_is, loss)
+    reply = await model.ask_or(planning.REWRITE_QUESTION, request, as_it_is, loss)
     return Proposal(content=reply.question, end=True, prev=[sink])
 
 
@@ -246,9 +252,9 @@ async def merge_similar(question: str, similar: Sequence[Sequence[Proposal]], mo
         first, *others = group
         if not others:
             return first
-        given = planning.FuseInput(question=question, steps=tuple(proposal["content"] for proposal in group))
+        request = planning.FuseInput(question=question, steps=tuple(proposal["content"] for proposal in group))
         loss = "The first of the similar steps represents all of them."
-        reply = await model.ask_or(planning.FUSE, given, planning.Fused(step=first["content"]), loss)
+        reply = await model.ask_or(planning.FUSE, request, planning.Fused(step=first["content"]), loss)
         return merge_proposals(group, reply.step)
 
     return await asyncio.gather(*map(fuse, similar))

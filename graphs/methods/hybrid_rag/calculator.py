@@ -55,20 +55,20 @@ def calculate(expression: str, *, today: date | None = None) -> Calculation:
     source = expression.strip().translate(_TYPED)
     if len(source) > MAX_CHARACTERS:
         raise NotCalculable(f"An expression may have {MAX_CHARACTERS} characters, not {len(source):,}.")
-    shown = repr(source if len(source) <= 60 else source[:60] + "…")
+    excerpt = repr(source if len(source) <= 60 else source[:60] + "…")
     if not source.isascii() or not source.isprintable() or "\\" in source or _RUN_ON.search(source):
-        raise NotCalculable(f"{shown} contains characters that arithmetic does not use.")
+        raise NotCalculable(f"{excerpt} contains characters that arithmetic does not use.")
     constants = {"pi": math.pi, "e": math.e} | ({"today": today} if today else {})
     try:
         value = _Evaluator(constants).eval(source, ast.parse(source, mode="eval").body)
     except (NameNotDefined, FunctionNotDefined) as error:
         raise NotCalculable(f"{error}; there are {', '.join(sorted({*_FUNCTIONS, *constants}))}.") from None
     except (InvalidExpression, SyntaxError, MemoryError, RecursionError, KeyError):
-        raise NotCalculable(f"{shown} is not arithmetic, or has too many parts.") from None
+        raise NotCalculable(f"{excerpt} is not arithmetic, or has too many parts.") from None
     except (ArithmeticError, ValueError, TypeError, AttributeError) as error:  # what Python's own arithmetic objects to
-        raise NotCalculable(f"{shown} has no value: {error}") from None
+        raise NotCalculable(f"{excerpt} has no value: {error}") from None
     if isinstance(value, list | str):
-        raise NotCalculable(f"{shown} is a {'list' if isinstance(value, list) else 'text'}, not a value.")
+        raise NotCalculable(f"{excerpt} is a {'list' if isinstance(value, list) else 'text'}, not a value.")
     return Calculation(expression=source, value=value, text=_written(value))
 
 
@@ -142,10 +142,10 @@ def _of_many(function: Callable[[list[Value]], Value]) -> Callable[..., Value]:
     """Let a function of a list of numbers or dates also take them one by one."""
 
     def applied(*values: Value) -> Value:
-        given = values[0] if len(values) == 1 and isinstance(values[0], list) else list(values)
-        if any(not isinstance(each, (*_NUMBER, date)) for each in given):
+        operands = values[0] if len(values) == 1 and isinstance(values[0], list) else list(values)
+        if any(not isinstance(each, (*_NUMBER, date)) for each in operands):
             raise TypeError("a function of a list takes numbers or dates")
-        return function(given)
+        return function(operands)
 
     return applied
 

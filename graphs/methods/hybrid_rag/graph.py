@@ -30,8 +30,7 @@ from sleuth.graphs.core.answer import make_verdict
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, known_notes, new_graph, node, node_with
-from sleuth.graphs.core.passages import archive_passages
-from sleuth.graphs.core.state import Question, RunState, Update
+from sleuth.graphs.core.state import PassageRef, Question, RunState, Update
 from sleuth.graphs.evidence.outcomes import make_note, verdict_for
 from sleuth.graphs.evidence.text_spans import strip_marks
 from sleuth.graphs.methods.hybrid_rag import references, sources
@@ -62,10 +61,10 @@ class State(RunState):
     """The answer changes with time, and the sources are not known to be fresh."""
     sources: list[Source] = field(default_factory=list)
     """The sources to query, by node."""
-    texts: list[str] = field(default_factory=list)
-    """Passages of text, best first, by archive reference."""
-    tables: list[str] = field(default_factory=list)
-    """Passages of tables, best first, by archive reference."""
+    texts: list[PassageRef] = field(default_factory=list)
+    """Passages of text, best first."""
+    tables: list[PassageRef] = field(default_factory=list)
+    """Passages of tables, best first."""
     calculations: list[Finding] = field(default_factory=list)
     """Expressions with their values."""
     recollection: Finding | None = None
@@ -89,7 +88,7 @@ def _side_by_side(state: State) -> int:
     return len({"recall", "query"} & set(state.sources))
 
 
-@node_with(spare=_ANSWER)
+@node_with(reserved_calls=_ANSWER)
 async def classify(state: State, call: Call[Settings]) -> Update:
     """Predict the question's attributes (section 4.2), and choose the sources to query."""
     settings, context = call.settings, call.context
@@ -106,12 +105,12 @@ async def classify(state: State, call: Call[Settings]) -> Update:
     if not predictor and settings.predictor == "svm":
         call.model.warn(_NO_SVM)
     if predictor:
-        found = await predictor.predict(state.question)
+        predicted = await predictor.predict(state.question)
     else:
-        shown = select_demonstrations(await asyncio.to_thread(packaged_examples))
-        found = await vote_on_attributes(call.model, state.question, shown, samples=settings.votes)
-    attributes = PredictedAttributes(domain=found.domain, dynamic=found.dynamic)
-    return {**update, "attributes": attributes, "refused": found.dynamic and not settings.fresh}
+        demonstrations = select_demonstrations(await asyncio.to_thread(packaged_examples))
+        predicted = await vote_on_attributes(call.model, state.question, demonstrations, samples=settings.votes)
+    attributes = PredictedAttributes(domain=predicted.domain, dynamic=predicted.dynamic)
+    return {**update, "attributes": attributes, "refused": predicted.dynamic and not settings.fresh}
 
 
 @node
@@ -120,16 +119,15 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     context, seconds = call.context, call.settings.source_seconds
     try:
         async with asyncio.timeout(seconds):
-            found, rows, left_out = await sources.find_passages(context, state.question, call.settings)
+            texts, tables, left_out = await sources.find_passages(context, state.question, call.settings)
     except UsageError:  # a setting that a person can correct
         raise
     except (SleuthError, TimeoutError) as error:
         return {"warnings": [f"The search is missing: {str(error) or f'it took longer than {seconds:g} s'}"]}
-    texts, tables = await archive_passages(context.archive, found), await archive_passages(context.archive, rows)
-    return {"texts": texts, "tables": tables, "warnings": left_out}
+    return {"texts": await call.archive(texts), "tables": await call.archive(tables), "warnings": left_out}
 
 
-@node_with(spare=_ANSWER)
+@node_with(reserved_calls=_ANSWER)
 async def calculate(state: State, call: Call[Settings]) -> Update:
     """Evaluate expressions over the findings: no number is computed by the model (section 4.3)."""
     settings = call.settings
@@ -137,30 +135,29 @@ async def calculate(state: State, call: Call[Settings]) -> Update:
         return {}
     if not call.affords(settings.expressions):
         return {"warnings": [_no_room("A calculation")]}
-    texts, tables = [await call.load(names) for names in (state.texts, state.tables)]
-    shown = sources.label_sources(texts, tables)
-    given = ExpressInput(question=state.question, asked_at=state.asked_at, sources=shown, functions=tuple(names()))
+    labelled = sources.label_sources(call.passages(state.texts), call.passages(state.tables))
+    request = ExpressInput(question=state.question, asked_at=state.asked_at, sources=labelled, functions=tuple(names()))
     loss = "One sample of an expression is missing."
-    asks = (call.model.ask_or(EXPRESS, given, Expression(), loss) for _ in range(settings.expressions))
+    asks = (call.model.ask_or(EXPRESS, request, Expression(), loss) for _ in range(settings.expressions))
     expressions = [each.expression for each in await asyncio.gather(*asks)]
-    found, faults = sources.evaluate_expressions(expressions, sources.parse_day(state.asked_at))
-    return {"calculations": found, "warnings": faults}
+    findings, faults = sources.evaluate_expressions(expressions, sources.parse_day(state.asked_at))
+    return {"calculations": findings, "warnings": faults}
 
 
-@node_with(spare=_ANSWER, shared_by=_side_by_side)
+@node_with(reserved_calls=_ANSWER, parallel_nodes=_side_by_side)
 async def recall(state: State, call: Call[Settings]) -> Update:
     """Ask for the model's own knowledge, which may be wrong (section 4.4)."""
     if not call.affords():
         return {"warnings": [_no_room("The model's own knowledge")]}
-    given, nothing = Asked(question=state.question, asked_at=state.asked_at), Recollection()
-    reply = await call.model.ask_or(RECALL_UNAIDED, given, nothing, "The model's own knowledge is missing.")
+    request, nothing = Asked(question=state.question, asked_at=state.asked_at), Recollection()
+    reply = await call.model.ask_or(RECALL_UNAIDED, request, nothing, "The model's own knowledge is missing.")
     if reply is nothing:
         return {"recollection": None}
     text = "Invalid question" if reply.false_premise else strip_marks(reply.answer) if reply.known else ""
     return {"recollection": Finding(title="answered without sources", text=text or "I don't know")}
 
 
-@node_with(spare=_ANSWER, shared_by=_side_by_side)
+@node_with(reserved_calls=_ANSWER, parallel_nodes=_side_by_side)
 async def query(state: State, call: Call[Settings]) -> Update:
     """Query the knowledge graph by one of two routes (section 4.5)."""
     graph = call.context.graph
@@ -168,24 +165,26 @@ async def query(state: State, call: Call[Settings]) -> Update:
         return {"warnings": [_no_room("The knowledge graph") if graph else "The knowledge graph was removed."]}
     asked = Asked(question=state.question, asked_at=state.asked_at)
     domain = state.attributes["domain"] if state.attributes else None
-    found, faults = await sources.query_graph(call.model, graph, asked, domain, call.settings)
-    return {"lookups": found, "warnings": faults}
+    findings, faults = await sources.query_graph(call.model, graph, asked, domain, call.settings)
+    return {"lookups": findings, "warnings": faults}
 
 
 @node
 async def aggregate(state: State, call: Call[Settings]) -> Update:
     """Collect one reference document of limited length, and warn of what is cut."""
     settings, archive = call.settings, call.context.archive
-    known = [Finding(title=each["question"], text=each["finding"]) for each in state.notes.values() if each["finding"]]
+    inherited = [
+        Finding(title=each["question"], text=each["finding"]) for each in state.notes.values() if each["finding"]
+    ]
     findings: dict[ReferenceKind, list[Finding]] = {
-        "note": known,
+        "note": inherited,
         "graph": state.lookups,
         "expression": state.calculations,
         "model": [state.recollection] if state.recollection else [],
     }
     passages: dict[ReferenceKind, list[Passage]] = {
-        "text": await call.load(state.texts),
-        "table": await call.load(state.tables),
+        "text": call.passages(state.texts),
+        "table": call.passages(state.tables),
     }
     limits: dict[ReferenceKind, int] = {"table": settings.max_table_characters, "graph": settings.max_graph_characters}
     collected, losses = await references.collect(archive, findings, passages, limits, settings.max_characters)
@@ -206,7 +205,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     return {"said": reply, "unread": held, "warnings": warnings}
 
 
-@node_with(so_far=known_notes)
+@node_with(notes_at_halt=known_notes)
 async def verify(state: State, call: Call[Settings]) -> Update:
     """Turn the reply into a verdict: its form, "I don't know", a false premise, its citations (section 4.7)."""
     settings, context = call.settings, call.context
@@ -221,8 +220,8 @@ async def verify(state: State, call: Call[Settings]) -> Update:
     if status != "answered":
         return {"notes": {}, "verdict": make_verdict(status, text, [])}
     citations = document.cite(call.model, reply, text, state.notes.values()) or document.support(text)
-    found = make_note(state.question, text, citations)
-    return {"notes": {"answer": found}, "verdict": verdict_for(call.model, text, [found])}
+    note = make_note(state.question, text, citations)
+    return {"notes": {"answer": note}, "verdict": verdict_for(call.model, text, [note])}
 
 
 # Router. Sources that are not asked are passed by.
@@ -288,7 +287,7 @@ def summarize(update: Mapping[str, Any]) -> list[str]:
     return [
         *([f"{about['domain']}, {'dynamic' if about['dynamic'] else 'static'}"] if about else []),
         *(f"{name}: {count}" for name, count in counts),
-        *(f"worked out: {found['text']}" for found in update.get("calculations") or ()),
+        *(f"worked out: {finding['text']}" for finding in update.get("calculations") or ()),
         *([f"recalled: {recalled['text']}"] if recalled else []),
         *(f"! {line}" for line in update.get("warnings") or () if " is missing" in line),
         *summarize_update(update),

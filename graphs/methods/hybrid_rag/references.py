@@ -51,15 +51,15 @@ class Finding(TypedDict):
 
 
 class Reference(TypedDict):
-    """A numbered reference: its text, or its passage as JSON, is in the archive under `held`, of which `shown` is read.
+    """A numbered reference: its text, or its passage as JSON, is in the archive under `held`.
 
-    `shown` is a number of characters.
+    Its first `length` characters are read.
     """
 
     kind: ReferenceKind
     title: str
     held: str
-    shown: int
+    length: int
 
 
 class ReasonedReply(TypedDict):
@@ -105,24 +105,24 @@ async def collect(
     Returns:
         The references, and a line for each kind that was cut.
     """
-    given = [(kind, each["title"], each["text"], each["text"]) for kind, those in findings.items() for each in those]
-    given += [
+    pieces = [(kind, each["title"], each["text"], each["text"]) for kind, those in findings.items() for each in those]
+    pieces += [
         (kind, each.title, each.text, serialize_passage(each)) for kind, those in passages.items() for each in those
     ]
-    kept: list[tuple[ReferenceKind, str, str, int]] = []
-    room, lost = dict(limits), dict.fromkeys((kind for kind, *_ in given), 0)
-    for kind, title, text, held in given:
-        shown = _fitting(text, min(room.get(kind, total), total), by_line=kind == "table")
-        total -= shown
+    collected: list[tuple[ReferenceKind, str, str, int]] = []
+    room, lost = dict(limits), dict.fromkeys((kind for kind, *_ in pieces), 0)
+    for kind, title, text, held in pieces:
+        length = _fitting(text, min(room.get(kind, total), total), by_line=kind == "table")
+        total -= length
         if kind in room:
-            room[kind] -= shown
-        lost[kind] += len(text) - shown
-        if shown:
-            kept.append((kind, title, held, shown))
-    names = await archive.keep([held for _, _, held, _ in kept])
+            room[kind] -= length
+        lost[kind] += len(text) - length
+        if length:
+            collected.append((kind, title, held, length))
+    names = await archive.keep([held for _, _, held, _ in collected])
     references = [
-        Reference(kind=kind, title=title, held=name, shown=shown)
-        for (kind, title, _, shown), name in zip(kept, names, strict=True)
+        Reference(kind=kind, title=title, held=name, length=length)
+        for (kind, title, _, length), name in zip(collected, names, strict=True)
     ]
     return references, [
         f"the references of kind {LABELS[kind]!r} were cut: {count:,} characters are not shown"
@@ -158,24 +158,24 @@ class Document:
     def sources(self) -> tuple[LabelledSource, ...]:
         """Return the shown part of all references in order."""
         return tuple(
-            LabelledSource(kind=each["kind"], title=each["title"], text=shown.text) for each, shown in self.parts
+            LabelledSource(kind=each["kind"], title=each["title"], text=passage.text) for each, passage in self.parts
         )
 
     def cite(self, model: ModelCaller, reply: ReasonedReply, answer: str, notes: Iterable[Note]) -> list[Citation]:
         """Return the citations that can be verified, and warn of each other quote."""
-        found: list[Citation] = []
-        roomy = [shown if each["kind"] in ROOMY else replace(shown, text="") for each, shown in self.parts]
+        citations: list[Citation] = []
+        roomy = [passage if each["kind"] in ROOMY else replace(passage, text="") for each, passage in self.parts]
         for quote in map(Quote.model_validate, reply["quotes"]):
             if any(each["kind"] not in ROOMY for each, _ in self.parts[quote.source - 1 : quote.source]):
-                found += self._cite_finding(model, answer, quote, notes)
+                citations += self._cite_finding(model, answer, quote, notes)
             else:
-                found += [self._with_kind(each, answer) for each in verify_quotes(model, answer, [quote], roomy)]
-        return [each for at, each in enumerate(found) if each not in found[:at]]
+                citations += [self._with_kind(each, answer) for each in verify_quotes(model, answer, [quote], roomy)]
+        return [each for at, each in enumerate(citations) if each not in citations[:at]]
 
     def support(self, answer: str) -> list[Citation]:
         """Cite the first shown sentence, of text or table, that contains an answer."""
-        shown = [passage for each, passage in self.parts if each["kind"] in ROOMY]
-        return [self._with_kind(each, answer) for each in find_support(answer, shown)]
+        passages = [passage for each, passage in self.parts if each["kind"] in ROOMY]
+        return [self._with_kind(each, answer) for each in find_support(answer, passages)]
 
     def _cite_finding(self, model: ModelCaller, answer: str, quote: Quote, notes: Iterable[Note]) -> list[Citation]:
         reference, passage = self.parts[quote.source - 1]
@@ -210,9 +210,9 @@ def _as_passage(reference: Reference, held: str) -> Passage:
     """Return the shown part of a reference; one without a passage has neither an id nor a document."""
     if reference["kind"] in ROOMY:
         whole = deserialize_passage(held)
-        text = whole.text[: reference["shown"]]
+        text = whole.text[: reference["length"]]
         return replace(whole, text=text, end=whole.start + len(text))
-    text = held[: reference["shown"]]
+    text = held[: reference["length"]]
     return Passage(id="", document_id="", title=reference["title"], text=text, start=0, end=len(text))
 
 
@@ -224,26 +224,26 @@ async def reason(
     Without sources, outline and permission to refuse it is the plain baseline of a model alone. Of several `samples`
     the most frequent answer counts, the first one among equals; samples that cannot be parsed do not.
     """
-    given = ResolveInput(question=asked.question, asked_at=asked.asked_at, sources=sources)
+    request = ResolveInput(question=asked.question, asked_at=asked.asked_at, sources=sources)
     if samples > 1:
-        found = await asyncio.gather(*(_reason_once(model, given, settings, freely=True) for _ in range(samples)))
-        read = [reply for reply, _ in found if reply]
+        replies = await asyncio.gather(*(_reason_once(model, request, settings, freely=True) for _ in range(samples)))
+        read = [reply for reply, _ in replies if reply]
         votes = Counter(outcome(reply, settings) for reply in read)
         most = max(votes.values(), default=0)
-        return next(((reply, "") for reply in read if votes[outcome(reply, settings)] == most), found[0])
-    return await _reason_once(model, given, settings)
+        return next(((reply, "") for reply in read if votes[outcome(reply, settings)] == most), replies[0])
+    return await _reason_once(model, request, settings)
 
 
 async def _reason_once(
-    model: ModelCaller, given: ResolveInput, settings: Settings, *, freely: bool = False
+    model: ModelCaller, request: ResolveInput, settings: Settings, *, freely: bool = False
 ) -> tuple[ReasonedReply | None, str]:
     """Return one reply, sampled `freely` if several are compared."""
-    asked: Any = given
+    asked: Any = request
     role: Role[Any, Any] = RESOLVE_CAREFUL if settings.refuse else RESOLVE_PLAIN
     if settings.outline:
         role = RESOLVE if settings.false_premise else RESOLVE_BY_REASONING
-    elif not (given.sources or settings.refuse):
-        role, asked = ANSWER_UNAIDED, QuestionInput(question=given.question)
+    elif not (request.sources or settings.refuse):
+        role, asked = ANSWER_UNAIDED, QuestionInput(question=request.question)
     if freely:
         role = replace(role, sampling=replace(role.sampling, temperature=SAMPLED))
     try:
@@ -255,8 +255,8 @@ async def _reason_once(
 
 async def summarise(model: ModelCaller, question: str, reply: str) -> ReasonedReply:
     """Extract the answer from a reply without form; it has no citations."""
-    given = SourcesInput(question=question, sources=(Source(title="Thoughts", text=reply[:_SUMMARISED]),))
-    summary = await model.ask_or(SUMMARISE, given, Summary(answer=""), "The question stays open.")
+    request = SourcesInput(question=question, sources=(Source(title="Thoughts", text=reply[:_SUMMARISED]),))
+    summary = await model.ask_or(SUMMARISE, request, Summary(answer=""), "The question stays open.")
     return _reasoned(summary)
 
 

@@ -60,9 +60,9 @@ class Settings(CheckedSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _climb(cls, given: Any) -> Any:  # noqa: ANN401 - as pydantic has it
+    def _climb(cls, values: Any) -> Any:  # noqa: ANN401 - as pydantic has it
         """Switch off the settings of later stages; explicit settings are kept."""
         stages, parts = get_args(Rung), list(cls.annotated(Ablation))
-        if not isinstance(given, dict) or given.get("rung") not in stages:
-            return given
-        return {**dict.fromkeys(parts[stages.index(given["rung"]) :], False), **given}
+        if not isinstance(values, dict) or values.get("rung") not in stages:
+            return values
+        return {**dict.fromkeys(parts[stages.index(values["rung"]) :], False), **values}

@@ -27,7 +27,7 @@ from sleuth.tools.types import Hit, Passage
 from sleuth.tools.web_pages.page import PageText
 from sleuth.tools.web_pages.retriever import FusedRetriever, PageRetriever, table_passages, text_passages
 
-Found = tuple[list[Passage], list[Passage], list[str]]
+SearchedPassages = tuple[list[Passage], list[Passage], list[str]]
 """Passages of text and of tables, best first, and warnings about the search and omitted ones."""
 
 MOST_SEARCHED = 5_000
@@ -46,10 +46,10 @@ class PredictedAttributes(TypedDict):
 
 def parse_day(moment: str) -> date | None:
     """Return the day of a time as people or the benchmark write it (2024-03-13, 03/13/2024); None if it has none."""
-    if found := _ISO.search(moment):
-        year, month, day = map(int, found.groups())
-    elif found := _AMERICAN.search(moment):
-        month, day, year = map(int, found.groups())
+    if match := _ISO.search(moment):
+        year, month, day = map(int, match.groups())
+    elif match := _AMERICAN.search(moment):
+        month, day, year = map(int, match.groups())
     else:
         return None
     try:
@@ -58,7 +58,7 @@ def parse_day(moment: str) -> date | None:
         return None
 
 
-async def find_passages(context: Context, question: str, settings: Settings) -> Found:
+async def find_passages(context: Context, question: str, settings: Settings) -> SearchedPassages:
     """Search passages; given pages also add the tables that the search did not find, last, while there is room."""
     retriever = context.retriever
     if context.pages and not settings.sentences:
@@ -67,11 +67,11 @@ async def find_passages(context: Context, question: str, settings: Settings) -> 
         cut = [each for page in context.pages for each in text_passages(page, truncate=True)]
         retriever = _over([*cut, *_tables(context.pages)], context)
     hits = await _search(retriever, question, settings)
-    found, notes = [hit.passage for hit in hits], search_notes(hits)
-    texts = [each for each in found if not is_table(each)][: settings.chunks]
+    passages, notes = [hit.passage for hit in hits], search_notes(hits)
+    texts = [each for each in passages if not is_table(each)][: settings.chunks]
     if not settings.tables:
         return texts, [], notes
-    every = {each.id: each for each in [*filter(is_table, found), *_tables(context.pages)]}
+    every = {each.id: each for each in [*filter(is_table, passages), *_tables(context.pages)]}
     tables: list[Passage] = []
     room = settings.max_table_characters
     for table in every.values():
@@ -88,10 +88,10 @@ async def _search(retriever: Retriever, question: str, settings: Settings) -> li
     """Return hits until enough of them are texts: tables, which may be in many pieces, do not displace them."""
     k = settings.chunks * 2 if settings.tables else settings.chunks
     while True:
-        found = await traced_search(retriever, Query(text=question, k=k, mode=settings.mode))
-        enough = sum(not is_table(hit.passage) for hit in found) >= settings.chunks
-        if enough or len(found) < k or k >= MOST_SEARCHED:
-            return found
+        hits = await traced_search(retriever, Query(text=question, k=k, mode=settings.mode))
+        enough = sum(not is_table(hit.passage) for hit in hits) >= settings.chunks
+        if enough or len(hits) < k or k >= MOST_SEARCHED:
+            return hits
         k *= 5
 
 
@@ -126,7 +126,7 @@ def label_sources(texts: Iterable[Passage], tables: Iterable[Passage]) -> tuple[
 def evaluate_expressions(expressions: Iterable[str], today: date | None) -> tuple[list[Finding], list[str]]:
     """Return each distinct expression with its value, and a line that counts those without one."""
     wanted = list(dict.fromkeys(each.strip() for each in expressions if each.strip()))
-    found: list[Finding] = []
+    findings: list[Finding] = []
     faults: list[str] = []
     for expression in wanted:
         try:
@@ -134,9 +134,9 @@ def evaluate_expressions(expressions: Iterable[str], today: date | None) -> tupl
         except NotCalculable as error:
             faults.append(str(error))
         else:
-            found.append(Finding(title=done.expression, text=f"{done.expression} = {done.text}"))
+            findings.append(Finding(title=done.expression, text=f"{done.expression} = {done.text}"))
     lines = [f"{len(faults)} of {len(wanted)} expressions have no value: {faults[0]}"] if faults else []
-    return found, lines
+    return findings, lines
 
 
 async def query_graph(
@@ -149,13 +149,13 @@ async def query_graph(
     loss, seconds = "The knowledge graph is not asked.", settings.source_seconds
     if settings.route == "functions":
         signatures = tuple(each.signature() for each in graph.functions)
-        given = ChooseInput(question=asked.question, asked_at=asked.asked_at, functions=signatures)
-        chosen = await model.ask_or(CHOOSE_CALLS, given, Calls(calls=[]), loss)
+        request = ChooseInput(question=asked.question, asked_at=asked.asked_at, functions=signatures)
+        chosen = await model.ask_or(CHOOSE_CALLS, request, Calls(calls=[]), loss)
         calls = [(each.function, {one.name: one.value for one in each.arguments}) for each in chosen.calls]
         lookups = await look_up(graph, calls, seconds=seconds)
     else:
-        found = await model.ask_or(NAME_ENTITIES, asked, Entities(entities=[]), loss)
-        named = deduplicate(NamedEntity(name=each.name.strip(), kind=each.kind) for each in found.entities)
+        reply = await model.ask_or(NAME_ENTITIES, asked, Entities(entities=[]), loss)
+        named = deduplicate(NamedEntity(name=each.name.strip(), kind=each.kind) for each in reply.entities)
         today = parse_day(asked.asked_at)
         day = today.isoformat() if today else ""
         lookups = await explore(graph, named, asked.question, domain=domain, today=day, seconds=seconds)

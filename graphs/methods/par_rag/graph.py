@@ -15,6 +15,7 @@ note is its entry in the trajectory; a step without a note is still to be done.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Annotated, Any, Literal
 
 from langgraph.graph import END, START, StateGraph
@@ -26,12 +27,12 @@ from sleuth.graphs.core.answer import Note
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with
-from sleuth.graphs.core.state import Keyed, KeysOf, Question, RunState, Update, same_question
+from sleuth.graphs.core.state import Keyed, KeysOf, PassageRef, Question, RunState, Update, same_question
 from sleuth.graphs.evidence.citations import verify_quotes
 from sleuth.graphs.evidence.outcomes import answer_question, as_steps, stated_answer
 from sleuth.graphs.evidence.retrieval import as_sources, search_passages
 from sleuth.graphs.methods.par_rag import steps
-from sleuth.graphs.methods.par_rag.steps import Draft, Step, ready_steps, step_note
+from sleuth.graphs.methods.par_rag.steps import Step, StepDraft, ready_steps, step_note
 from sleuth.tools.search import Mode
 from sleuth.tools.types import Passage
 
@@ -88,12 +89,12 @@ class State(RunState):
     """The steps, "1" first."""
     wave: Annotated[list[str], KeysOf("plan")] = field(default_factory=list)
     """The steps in progress."""
-    coarse: Annotated[dict[str, list[str]], KeysOf("plan"), Keyed] = field(default_factory=dict)
-    """Passages shown to the draft of each step, by archive reference."""
-    drafts: Annotated[dict[str, Draft], KeysOf("plan"), Keyed] = field(default_factory=dict)
+    coarse: Annotated[dict[str, list[PassageRef]], KeysOf("plan"), Keyed] = field(default_factory=dict)
+    """Passages shown to the draft of each step."""
+    drafts: Annotated[dict[str, StepDraft], KeysOf("plan"), Keyed] = field(default_factory=dict)
     """The draft of each step before its review."""
-    fine: Annotated[dict[str, list[str]], KeysOf("plan"), Keyed] = field(default_factory=dict)
-    """Passages shown to the review of each step, by archive reference."""
+    fine: Annotated[dict[str, list[PassageRef]], KeysOf("plan"), Keyed] = field(default_factory=dict)
+    """Passages shown to the review of each step."""
     requeries: Annotated[dict[str, int], KeysOf("plan"), Keyed] = field(default_factory=dict)
     """The number of new questions that reviews have given each step."""
     returns: int = 0
@@ -128,11 +129,10 @@ async def draft(state: State, call: Call[Settings]) -> Update:
     """Answer each step from its passages alone, with citations, or without a search from the trajectory."""
     call.require(len(state.wave))
     settings = call.settings
-    shown = await _shown(state.coarse, state.wave, call)
-    drafts = await gather_by_key({key: draft_step(state, key, shown.get(key, []), call) for key in state.wave})
+    drafts = await gather_by_key({key: draft_step(state, key, call) for key in state.wave})
     notes = {}
     for key, draft in drafts.items():
-        step, passages = state.plan[key], shown.get(key, [])
+        step, passages = state.plan[key], call.passages(state.coarse.get(key, []))
         clear = settings.skip_supported and steps.is_clearly_supported(step["question"], draft, passages)  # ours
         if clear or not (settings.review and _searches(step, settings)):
             notes[key] = step_note(step, draft, passages)
@@ -144,11 +144,11 @@ async def retrieve_fine(state: State, call: Call[Settings]) -> Update:
     """Search passages for each draft (section 3.6)."""
     settings = call.settings
     drafts = {key: state.drafts[key]["answer"] for key in _open(state)}
-    in_vain = await _shown(state.coarse, [key for key in drafts if not drafts[key]], call)
     queries = {}
     for key, text in drafts.items():
         query = steps.step_query(state.plan, state.notes, key, draft=text, with_question=settings.fine_with_question)
-        seen = frozenset(passage.id for passage in in_vain.get(key, []))  # ours: a step without a draft needs others
+        read_in_vain = [] if text else state.coarse.get(key, [])
+        seen = frozenset(passage.id for passage in call.passages(read_in_vain))  # ours: no draft came of them
         queries[key] = replace(query, k=settings.fine_k, mode=settings.fine_mode, seen=seen)
     if settings.fine_mode == "knowledge-graph":
         call.require(len(queries))
@@ -162,8 +162,8 @@ async def review(state: State, call: Call[Settings]) -> Update:
     """Accept or revise each draft, or ask a new question for its step (section 3.6)."""
     opened = _open(state)
     call.require(len(opened))
-    shown = await _shown(state.fine, opened, call)
-    reviews = await gather_by_key({key: review_step(state, key, shown[key], call) for key in opened})
+    passages = {key: call.passages(state.fine[key]) for key in opened}
+    reviews = await gather_by_key({key: review_step(state, key, passages[key], call) for key in opened})
     update: Update = {"notes": {}, "plan": {}, "wave": [], "requeries": {}}
     for key, (verdict, draft) in reviews.items():
         unsure, asked = verdict.status == "UNCONFIDENT", state.requeries.get(key, 0)
@@ -173,7 +173,7 @@ async def review(state: State, call: Call[Settings]) -> Update:
             update["wave"].append(key)
         else:
             doubt = "the review was not confident" if unsure else ""
-            update["notes"][key] = step_note(state.plan[key], draft, shown[key], doubt)
+            update["notes"][key] = step_note(state.plan[key], draft, passages[key], doubt)
     verdicts = {key: verdict for key, (verdict, _) in reviews.items()}
     return _reopen_rejected_step(state, update, verdicts, call.settings.max_returns)  # ours
 
@@ -186,7 +186,7 @@ async def refine(state: State, call: Call[Settings]) -> Update:
     call.require(len(built))
     questions = await gather_by_key({key: refine_step(state, key, call.model) for key in built})
     refined = {key: state.plan[key] | {"question": question} for key, question in questions.items()}
-    handed_over = {key: found for key, found in state.notes.items() if key not in state.plan}
+    handed_over = {key: note for key, note in state.notes.items() if key not in state.plan}
     notes = steps.answer_from_notes(refined, handed_over)  # the question has its names now
     wave = [key for key in wave if key not in notes]
     return {"plan": refined, "notes": notes, "wave": wave}
@@ -196,12 +196,12 @@ def _trajectory(state: State) -> Iterable[Note]:
     return steps.trajectory(state.plan, state.notes).values()
 
 
-@node_with(so_far=_trajectory)
+@node_with(notes_at_halt=_trajectory)
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Answer the question from the trajectory; "unknown" is an answer too (section 3.5)."""
     call.require()
     notes = list(_trajectory(state))
-    cited = await _cited(state, notes, call) if call.settings.answer_with_sources else None
+    cited = _cited(state, notes, call) if call.settings.answer_with_sources else None
     return {"verdict": await answer_question(call.model, state.question, notes, cited=cited)}
 
 
@@ -249,18 +249,18 @@ async def plan_steps(
     single = planning.PlanStep.model_construct(question=question)  # may be longer than a reply's
     if not settings.plan:
         return steps.number_steps([single])
-    given = inputs.StepsInput(question=question, known=as_steps(notes.values()))
+    request = inputs.StepsInput(question=question, known=as_steps(notes.values()))
     loss = "The question is taken as a plan of one step."
     made: planning.Plan | planning.OrderedPlan
     if settings.parallel:
-        made = await model.ask_or(planning.PLAN, given, planning.Plan(steps=[single]), loss)
+        made = await model.ask_or(planning.PLAN, request, planning.Plan(steps=[single]), loss)
     else:
-        made = await model.ask_or(planning.PLAN_IN_ORDER, given, planning.OrderedPlan(steps=[single]), loss)
+        made = await model.ask_or(planning.PLAN_IN_ORDER, request, planning.OrderedPlan(steps=[single]), loss)
     if not notes:
         return steps.number_steps(made.steps)
-    known = [found["question"] for found in notes.values() if found["finding"]]
+    questions = [note["question"] for note in notes.values() if note["finding"]]
     searched = [step.question for step in made.steps if step.action == "Retrieve"]
-    is_known = all(any(same_question(each, other) for other in known) for each in searched)
+    is_known = all(any(same_question(each, other) for other in questions) for each in searched)
     return steps.number_steps([single] if is_known else made.steps)
 
 
@@ -274,18 +274,20 @@ def start_from_plan(planned: dict[str, Step], settings: Settings) -> Update:
     return {"plan": planned, "wave": ready_steps(planned, (), parallel=settings.parallel)}
 
 
-async def draft_step(state: State, key: str, shown: Sequence[Passage], call: Call[Settings]) -> Draft:
-    """Answer a step from the shown passages, or from the trajectory if it does not search (section 3.5)."""
+async def draft_step(state: State, key: str, call: Call[Settings]) -> StepDraft:
+    """Answer a step from its passages, or from the trajectory if it does not search (section 3.5)."""
     question, loss = state.plan[key]["question"], f"Step {key} has no draft."
     if not _searches(state.plan[key], call.settings):
         past = inputs.TrajectoryInput(question=question, trajectory=as_steps(_trajectory(state)))
         concluded = await call.model.ask_or(reading.CONCLUDE, past, reading.Conclusion(answer=""), loss)
-        return Draft(answer=stated_answer(concluded.answer, question), citations=[])
-    given = inputs.SourcesInput(question=question, sources=as_sources(shown))
+        return StepDraft(answer=stated_answer(concluded.answer, question), citations=[])
+    passages = call.passages(state.coarse[key])
+    request = inputs.SourcesInput(question=question, sources=as_sources(passages))
     role = reading.DRAFT_SENTENCE if call.settings.sentences else reading.DRAFT
-    reply = await call.model.ask_or(role, given, reading.Draft(answer=""), loss)
+    reply = await call.model.ask_or(role, request, reading.Draft(answer=""), loss)
     answer = stated_answer(reply.answer, question)
-    return Draft(answer=answer, citations=verify_quotes(call.model, answer, reply.citations, shown, question=question))
+    citations = verify_quotes(call.model, answer, reply.citations, passages, question=question)
+    return StepDraft(answer=answer, citations=citations)
 
 
 async def extract_names(text: str, model: ModelCaller) -> tuple[str, ...]:
@@ -296,24 +298,24 @@ async def extract_names(text: str, model: ModelCaller) -> tuple[str, ...]:
 
 
 async def review_step(
-    state: State, key: str, shown: Sequence[Passage], call: Call[Settings]
-) -> tuple[judging.StepReview, Draft]:
+    state: State, key: str, passages: Sequence[Passage], call: Call[Settings]
+) -> tuple[judging.StepReview, StepDraft]:
     """Return the review, and the final answer if the review accepts or revises it (section 3.6)."""
     draft, question = state.drafts[key], state.plan[key]["question"]
     loss = f"The draft of step {key} is accepted without a review."
-    given = judging.ReviewStepInput(question=question, answer=draft["answer"], sources=as_sources(shown))
+    request = judging.ReviewStepInput(question=question, answer=draft["answer"], sources=as_sources(passages))
     reply: judging.StepReview | judging.Review
     if call.settings.max_returns:  # ours: it may reject a step of the trajectory
-        looking_back = judging.ReviewInput(**vars(given), trajectory=as_steps(_trajectory(state)))
+        looking_back = judging.ReviewInput(**vars(request), trajectory=as_steps(_trajectory(state)))
         reply = await call.model.ask_or(judging.REVIEW, looking_back, judging.Review(status="PASS"), loss)
     else:
-        reply = await call.model.ask_or(judging.REVIEW_STEP, given, judging.StepReview(status="PASS"), loss)
+        reply = await call.model.ask_or(judging.REVIEW_STEP, request, judging.StepReview(status="PASS"), loss)
     if reply.status != "REVISED":
         return reply, draft
     answer = stated_answer(reply.answer, question)
-    citations = verify_quotes(call.model, answer, reply.citations, shown, question=question)
+    citations = verify_quotes(call.model, answer, reply.citations, passages, question=question)
     if citations or not call.settings.check_revisions:
-        return reply, Draft(answer=answer, citations=citations)
+        return reply, StepDraft(answer=answer, citations=citations)
     call.model.warn(f"The revised answer of step {key} cites no retrieved passage; keeping the draft.")
     return reply, draft
 
@@ -347,9 +349,9 @@ async def refine_step(state: State, key: str, model: ModelCaller) -> str:
     """Return a step's question with findings in place of what it leaves open (section 3.5)."""
     planned, needs = state.plan[key]["planned"], state.plan[key]["needs"]
     answers = as_steps(state.notes[need] for need in needs if need in state.notes)
-    given = planning.RefineInput(question=planned, answers=answers, original=state.question)
+    request = planning.RefineInput(question=planned, answers=answers, original=state.question)
     as_planned, loss = planning.Refined(question=planned), f"Step {key} is asked as planned."
-    return (await model.ask_or(planning.REFINE, given, as_planned, loss)).question
+    return (await model.ask_or(planning.REFINE, request, as_planned, loss)).question
 
 
 def _open(state: State) -> list[str]:
@@ -357,16 +359,10 @@ def _open(state: State) -> list[str]:
     return [key for key in state.wave if key not in state.notes]
 
 
-async def _shown(shown: dict[str, list[str]], keys: list[str], call: Call[Settings]) -> dict[str, list[Passage]]:
-    """Load the steps' passages, all before the first call: after a crash, calls are matched by their order."""
-    return {key: await call.load(shown[key]) for key in keys if key in shown}
-
-
-async def _cited(state: State, notes: list[Note], call: Call[Settings]) -> list[Passage]:
+def _cited(state: State, notes: list[Note], call: Call[Settings]) -> list[Passage]:
     """Return the passages that the steps of the trajectory cite, each once, in the order of the steps."""
-    coarse = await _shown(state.coarse, list(state.coarse), call)
-    fine = await _shown(state.fine, list(state.fine), call)
-    by_id = {passage.id: passage for found in (*coarse.values(), *fine.values()) for passage in found}
+    references = chain(*state.coarse.values(), *state.fine.values())
+    by_id = {passage.id: passage for passage in call.passages(references)}
     names = dict.fromkeys(name for note in notes for name in note["passages"])
     return [by_id[name] for name in names if name in by_id]
 
@@ -378,10 +374,10 @@ def _searches(step: Step, settings: Settings) -> bool:
 
 def summarize(update: Mapping[str, Any]) -> list[str]:
     """Return lines that describe the update of a node."""
-    found = [f"passages for step {key}: {len(refs)}" for key, refs in (update.get("coarse") or {}).items()]
+    coarse = [f"passages for step {key}: {len(refs)}" for key, refs in (update.get("coarse") or {}).items()]
     fine = [f"passages for the review of step {key}: {len(refs)}" for key, refs in (update.get("fine") or {}).items()]
     drafts = [f"draft of step {key}: {draft['answer'] or '–'}" for key, draft in (update.get("drafts") or {}).items()]
-    return [*found, *fine, *drafts, *summarize_update(update)]
+    return [*coarse, *fine, *drafts, *summarize_update(update)]
 
 
 METHOD = Method(

@@ -33,7 +33,7 @@ class Step(TypedDict):
     remark: NotRequired[str]
 
 
-class Draft(TypedDict):
+class StepDraft(TypedDict):
     """A step's answer with its citations."""
 
     answer: str
@@ -61,7 +61,7 @@ def number_steps(steps: Sequence[OrderedStep]) -> dict[str, Step]:
 
 def answer_from_notes(plan: Plan, notes: Notes) -> dict[str, Note | None]:
     """Move inherited notes that answer a step, word for word, to its key; no other note keeps a step's key."""
-    answered = {comparison_key(found["question"]): key for key, found in notes.items() if found["finding"]}
+    answered = {comparison_key(note["question"]): key for key, note in notes.items() if note["finding"]}
     taken = {
         key: answered[comparison_key(step["question"])]
         for key, step in plan.items()
@@ -98,23 +98,23 @@ def trajectory(plan: Plan, notes: Notes) -> dict[str, Note]:
     return {key: notes[key] for key in [*handed_over, *plan] if key in notes}
 
 
-def step_note(step: Step, draft: Draft, shown: Sequence[Passage], doubt: str = "") -> Note:
+def step_note(step: Step, draft: StepDraft, passages: Sequence[Passage], doubt: str = "") -> Note:
     """Return the entry of a finished step in the trajectory; its citations contain the answer if possible."""
     remark = "; ".join(text for text in (step.get("remark", ""), doubt) if text)
-    citations = ensure_verbatim_support(draft["answer"], draft["citations"], shown, question=step["question"])
+    citations = ensure_verbatim_support(draft["answer"], draft["citations"], passages, question=step["question"])
     return make_note(step["question"], draft["answer"], citations, remark)
 
 
 def dependents(plan: Plan, key: str) -> set[str]:
     """Return a step and every later one that needs it, directly or through others."""
-    found = {key}
+    keys = {key}
     for later, step in plan.items():
-        if found & set(step["needs"]):
-            found.add(later)
-    return found
+        if keys & set(step["needs"]):
+            keys.add(later)
+    return keys
 
 
-def is_clearly_supported(question: str, draft: Draft, shown: Sequence[Passage]) -> bool:
+def is_clearly_supported(question: str, draft: StepDraft, passages: Sequence[Passage]) -> bool:
     """Return whether a cited sentence with the draft's answer fits the question best, and no other passage as well.
 
     A sentence fits by the question's words that it contains; those of its passage's title count as its own, since the
@@ -124,7 +124,7 @@ def is_clearly_supported(question: str, draft: Draft, shown: Sequence[Passage]) 
     asked, cited = content_words(question), {citation["passage"]: citation["start"] for citation in draft["citations"]}
     cited_fit: frozenset[str] = frozenset()
     fits: list[tuple[str, frozenset[str]]] = []
-    for passage in shown:
+    for passage in passages:
         for start, end in sentence_spans(passage.text):
             sentence = passage.text[start:end]
             fit = asked & content_words(f"{passage.title} {sentence}")

@@ -31,7 +31,7 @@ from sleuth.graphs.core.answer import Note, make_verdict
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, known_notes, new_graph, node, node_with
-from sleuth.graphs.core.state import Keyed, Question, RunState, Update
+from sleuth.graphs.core.state import Keyed, PassageRef, Question, RunState, Update
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer, verdict_of_sentences
 from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
 from sleuth.graphs.methods.ras import triple_graph
@@ -88,8 +88,8 @@ class State(RunState):
     """The planner's last decision: [NO_RETRIEVAL], [SUBQ] or [SUFFICIENT]."""
     rounds: Annotated[dict[str, Round], Keyed] = field(default_factory=dict)
     """The sub-queries so far, "1" first."""
-    unread: list[str] = field(default_factory=list)
-    """Passages of the latest round without stored triples, by archive reference."""
+    unread: list[PassageRef] = field(default_factory=list)
+    """Passages of the latest round without stored triples."""
     entities: Annotated[dict[str, str], Keyed] = field(default_factory=dict)
     """The nodes of the question's graph: each entity in its first spelling."""
     facts: Annotated[dict[str, Fact], Keyed] = field(default_factory=dict)
@@ -107,13 +107,13 @@ async def plan(state: State, call: Call[Settings]) -> Update:
         asked = QuestionInput(question=state.question)
         decision = await call.model.ask_or(planning.BEGIN, asked, SUBQ, "The question is looked up.")
         return _decided(state, decision, state.question)
-    shown = await _rendered(state, call)
+    rendered = _rendered(state, call)
     with_finding = settings.findings and bool(state.rounds)
     role: Role[SoFar, Any] = planning.NEXT_WITH_FINDING if with_finding else planning.NEXT
     enough, loss = planning.NextWithFinding(plan=SUFFICIENT), "The question is answered with what was found."
-    reply = await call.model.ask_or(role, _chain(state, shown), enough, loss)
+    reply = await call.model.ask_or(role, _chain(state, rendered), enough, loss)
     decision, query = reply.plan, reply.query.strip()
-    notes = _findings(reply, state, shown, call.model) if with_finding else {}  # ours
+    notes = _findings(reply, state, rendered, call.model) if with_finding else {}  # ours
     if decision == SUBQ and _is_repeated(query, state):  # ours
         call.model.warn(f"The planner asked again {query!r}: the question is answered with what was found.")
         decision = SUFFICIENT
@@ -132,7 +132,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     settings = call.settings
     at = str(len(state.rounds))
     text = state.rounds[at]["query"]
-    seen = {passage.id for passages in (await _passages(state, call)).values() for passage in passages}
+    seen = {passage.id for passages in _passages(state, call).values() for passage in passages}
     query = make_query(text, state, k=settings.top_k, mode=settings.mode, seen=seen)
     references = (await search_passages(call, {at: query}))[at]
     update: Update = {"rounds": {at: Round(query=text, passages=references)}}
@@ -140,22 +140,22 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
         return update
     before = {name for round in state.rounds.values() for name in round["passages"]}
     new = [name for name in references if name not in before]
-    passages = dict(zip(new, await call.load(new), strict=True))
-    known = await triple_graph.stored_triples(call.context.triples, passages)
-    unread = [name for name in new if name not in known]
-    return {**update, "unread": unread, **_enter(state, settings, [(passages[name], known[name]) for name in known])}
+    passages = dict(zip(new, call.passages(new), strict=True))
+    stored = await triple_graph.stored_triples(call.context.triples, passages)
+    unread = [name for name in new if name not in stored]
+    return {**update, "unread": unread, **_enter(state, settings, [(passages[name], stored[name]) for name in stored])}
 
 
 @node
 async def structure(state: State, call: Call[Settings]) -> Update:
     """Extract triples from passages that no run has read yet, and add them to the question's graph (section 3.2)."""
     call.require(len(state.unread))
-    passages = await call.load(state.unread)
+    passages = call.passages(state.unread)
     triples = await triple_graph.extract_triples(call.context.triples, passages, call.model)
     return {**_enter(state, call.settings, triples), "unread": []}
 
 
-@node_with(so_far=known_notes)
+@node_with(notes_at_halt=known_notes)
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Answer the question from the chain, citing the passages of its triples, or unaided (section 3.3)."""
     call.require()
@@ -221,8 +221,8 @@ async def _answer_unaided(state: State, call: Call[Settings]) -> tuple[list[Note
 
 async def _answer_from_facts(state: State, call: Call[Settings]) -> tuple[list[Note], bool]:
     """Return the sentences of the answer, each as a note with its citations, and whether they are more than a guess."""
-    settings, shown = call.settings, await _rendered(state, call)
-    chain = _chain(state, shown)
+    settings, rendered = call.settings, _rendered(state, call)
+    chain = _chain(state, rendered)
     if settings.long_answers:
         role = reading.ANSWER_AT_LENGTH_WITH_EXAMPLES if settings.examples else reading.ANSWER_AT_LENGTH
         reply = await call.model.ask_or(role, chain, reading.LongFromFacts(), _OPEN)
@@ -231,40 +231,40 @@ async def _answer_from_facts(state: State, call: Call[Settings]) -> tuple[list[N
         short = await call.model.ask_or(reading.ANSWER_FROM_FACTS, chain, reading.FromFacts(), _OPEN)
         sentences, is_known = [reading.Sentence(text=short.answer, facts=short.facts)], short.known
     texts = [(stated_answer(each.text, state.question), each.facts) for each in sentences]
-    notes = [make_note(state.question, text, cite_facts(call.model, shown, facts, text)) for text, facts in texts]
+    notes = [make_note(state.question, text, cite_facts(call.model, rendered, facts, text)) for text, facts in texts]
     return [each for each in notes if each["finding"]], is_known
 
 
 def _enter(state: State, settings: Settings, triples: PassageTriples) -> Update:
     """Return the additions of a part of the latest round's passages to the graph."""
-    kept, dropped = triple_graph.drop_ungrounded(triples) if settings.grounded else (triples, [])  # ours
-    entities, facts = triple_graph.merge_triples(state.entities, state.facts, str(len(state.rounds)), kept)
+    grounded, dropped = triple_graph.drop_ungrounded(triples) if settings.grounded else (triples, [])  # ours
+    entities, facts = triple_graph.merge_triples(state.entities, state.facts, str(len(state.rounds)), grounded)
     most = f"may hold more facts: no more than {reading.MAX_TRIPLES} are asked for from one passage"
     at_limit = [f"{passage.id} {most}" for passage, its in triples if len(its) >= reading.MAX_TRIPLES]
     return {"entities": entities, "facts": facts, "warnings": [*at_limit, *dropped]}
 
 
-async def _passages(state: State, call: Call[Settings]) -> dict[str, list[Passage]]:
-    """Load the passages of each round."""
-    return {at: await call.load(round["passages"]) for at, round in state.rounds.items()}
+def _passages(state: State, call: Call[Settings]) -> dict[str, list[Passage]]:
+    """Return the passages of each round."""
+    return {at: call.passages(round["passages"]) for at, round in state.rounds.items()}
 
 
-async def _rendered(state: State, call: Call[Settings]) -> RenderedFacts:
+def _rendered(state: State, call: Call[Settings]) -> RenderedFacts:
     """Render all findings in the form that roles read."""
-    rounds, repeat = await _passages(state, call), call.settings.repeat_facts
+    rounds, repeat = _passages(state, call), call.settings.repeat_facts
     if not call.settings.triples:
         return triple_graph.render_passages(rounds, repeat=repeat)
     return triple_graph.render_triples(state.entities, state.facts, rounds, repeat=repeat)
 
 
-def _chain(state: State, shown: RenderedFacts) -> SoFar:
+def _chain(state: State, rendered: RenderedFacts) -> SoFar:
     """Return the sub-queries with their findings and triples."""
     queries = []
     for at, round in state.rounds.items():
         note = state.notes.get(_finding_key(at))
         queries.append(SubQuery(text=round["query"], finding=note["finding"] if note else ""))
-    known = as_steps(_inherited_notes(state).values())
-    return SoFar(question=state.question, queries=tuple(queries), sources=shown.sources, known=known)
+    inherited = as_steps(_inherited_notes(state).values())
+    return SoFar(question=state.question, queries=tuple(queries), sources=rendered.sources, known=inherited)
 
 
 def _finding_key(round: str) -> str:
@@ -284,7 +284,7 @@ def _is_repeated(query: str, state: State) -> bool:
 
 
 def _findings(
-    reply: planning.NextWithFinding, state: State, shown: RenderedFacts, model: ModelCaller
+    reply: planning.NextWithFinding, state: State, rendered: RenderedFacts, model: ModelCaller
 ) -> dict[str, Note]:
     """Return the note of the latest sub-query if the planner found its answer, else notes of the facts that it names.
 
@@ -293,12 +293,12 @@ def _findings(
     at, finding = str(len(state.rounds)), stated_answer(reply.finding)
     query = state.rounds[at]["query"]
     if finding and entity_key(query) != entity_key(state.question):
-        return {_finding_key(at): make_note(query, finding, cite_facts(model, shown, reply.facts, finding))}
+        return {_finding_key(at): make_note(query, finding, cite_facts(model, rendered, reply.facts, finding))}
     notes = {}
     for number in reply.facts:
         if fact := state.facts.get(str(number)):
             subject, object = (state.entities.get(fact[end], fact[end]) for end in ("subject", "object"))
-            citations = cite_facts(model, shown, [number], object)
+            citations = cite_facts(model, rendered, [number], object)
             notes[f"fact {number}"] = make_note(f"{subject} – {fact['predicate']}?", object, citations)
     return notes
 

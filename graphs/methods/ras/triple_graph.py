@@ -47,18 +47,18 @@ PassageTriples = Sequence[tuple[Passage, Sequence[Triple]]]
 
 def entity_key(name: str) -> str:
     """Return the key that equal names share, without letter case, spaces, a leading article and surrounding marks."""
-    kept, before = name, None
-    while kept != before:
-        before = kept
-        kept = _ARTICLE.sub("", fold(kept).strip(_MARKS))
-    return kept
+    key, before = name, None
+    while key != before:
+        before = key
+        key = _ARTICLE.sub("", fold(key).strip(_MARKS))
+    return key
 
 
 async def stored_triples(store: TripleStore, passages: Mapping[str, Passage]) -> dict[str, list[Triple]]:
     """Return the triples of passages that any run has read before."""
     marks = {name: passage.fingerprint() for name, passage in passages.items()}
-    kept = await store.get(marks.values(), version=await prompt_version())
-    return {name: kept[mark] for name, mark in marks.items() if mark in kept}
+    stored = await store.get(marks.values(), version=await prompt_version())
+    return {name: stored[mark] for name, mark in marks.items() if mark in stored}
 
 
 async def extract_triples(store: TripleStore, passages: Sequence[Passage], model: ModelCaller) -> PassageTriples:
@@ -96,11 +96,13 @@ def fold(text: str) -> str:
     return comparison_key(unicodedata.normalize("NFKC", text))
 
 
-def drop_ungrounded(found: PassageTriples) -> tuple[PassageTriples, list[str]]:
+def drop_ungrounded(extracted: PassageTriples) -> tuple[PassageTriples, list[str]]:
     """Drop triples whose subject or object has no word in the passage: inventions, which warnings count."""
-    kept = [(passage, [triple for triple in triples if _is_grounded(triple, passage)]) for passage, triples in found]
-    lost = [(passage, len(all) - len(some)) for (passage, some), (_, all) in zip(kept, found, strict=True)]
-    return kept, [
+    grounded = [
+        (passage, [triple for triple in triples if _is_grounded(triple, passage)]) for passage, triples in extracted
+    ]
+    lost = [(passage, len(all) - len(some)) for (passage, some), (_, all) in zip(grounded, extracted, strict=True)]
+    return grounded, [
         f"dropped triples whose names {passage.id} does not have: {count}" for passage, count in lost if count
     ]
 
@@ -117,13 +119,13 @@ def _is_grounded(triple: Triple, passage: Passage) -> bool:
 
 
 def merge_triples(
-    entities: Entities, facts: Mapping[str, Fact], round: str, found: PassageTriples
+    entities: Entities, facts: Mapping[str, Fact], round: str, extracted: PassageTriples
 ) -> tuple[dict[str, str], dict[str, Fact]]:
     """Return the new entities, and the facts that are new or have new passages (equation 6)."""
     numbers = {(fact["subject"], entity_key(fact["predicate"]), fact["object"]): at for at, fact in facts.items()}
     names: dict[str, str] = {}
     changed: dict[str, Fact] = {}
-    for passage, triples in found:
+    for passage, triples in extracted:
         for subject, predicate, object in triples:
             ends = entity_key(subject), entity_key(object)
             names = {**dict(zip(ends, (subject, object), strict=True)), **names}
@@ -140,8 +142,8 @@ def read_graph(state: Mapping[str, Any]) -> Graph | None:
     """Return the graph that a run's state contains, or None if nothing has been added to it."""
     if not (state.get("facts") and state.get("entities")):
         return None
-    shown = tuple(Relation.__annotations__)
-    edges = [Relation(**{key: fact[key] for key in shown}) for fact in state["facts"].values()]  # type: ignore[typeddict-item]
+    fields = tuple(Relation.__annotations__)
+    edges = [Relation(**{key: fact[key] for key in fields}) for fact in state["facts"].values()]  # type: ignore[typeddict-item]
     return Graph(nodes=[Entity(id=id, name=name) for id, name in state["entities"].items()], edges=edges)
 
 
@@ -167,15 +169,15 @@ def render_triples(entities: Entities, facts: Mapping[str, Fact], rounds: Rounds
     Each triple is under the sub-query that found it first; with `repeat` under every one of whose passages it is
     (g_i of equation 4).
     """
-    by_id = {passage.id: passage for found in rounds.values() for passage in found}
+    by_id = {passage.id: passage for round in rounds.values() for passage in round}
     lines: dict[tuple[int, str], list[str]] = {}
     behind = {}
     for number, fact in facts.items():
         subject, object = entities.get(fact["subject"], ""), entities.get(fact["object"], "")
         line = format_fact(int(number), (subject, fact["predicate"], object))
         places = {int(fact["round"]): fact["passages"][0]}
-        for at, found in rounds.items() if repeat else ():
-            for passage in reversed(found):  # the best one of a sub-query, if several have it
+        for at, of_round in rounds.items() if repeat else ():
+            for passage in reversed(of_round):  # the best one of a sub-query, if several have it
                 if passage.id in fact["passages"]:
                     places[int(at)] = passage.id
         for place in places.items():
@@ -208,21 +210,23 @@ def _best_first(lines: Mapping[tuple[int, str], list[str]]) -> tuple[Facts, ...]
     return tuple(Facts(query=-round, text=text) for _, round, text in sorted(ranked, key=lambda entry: entry[:2]))
 
 
-def cite_facts(model: ModelCaller, shown: RenderedFacts, numbers: Sequence[int], answer: str) -> list[Citation]:
+def cite_facts(model: ModelCaller, rendered: RenderedFacts, numbers: Sequence[int], answer: str) -> list[Citation]:
     """Cite the passages of the facts that an answer names; if none can be verified, those of facts that contain the
     answer.
     """
-    found = {number: _supporting_citations(shown.behind.get(number), answer) for number in numbers}
-    for number in [number for number, citations in found.items() if not citations]:
-        reason = "its passage does not contain it word for word" if number in shown.behind else "there is no such fact"
+    by_number = {number: _supporting_citations(rendered.behind.get(number), answer) for number in numbers}
+    for number in [number for number, citations in by_number.items() if not citations]:
+        reason = (
+            "its passage does not contain it word for word" if number in rendered.behind else "there is no such fact"
+        )
         model.warn(f"dropped a citation of fact {number}: {reason}")
-    if not any(found.values()):
-        found = {
+    if not any(by_number.values()):
+        by_number = {
             number: _supporting_citations(behind, answer)
-            for number, behind in shown.behind.items()
+            for number, behind in rendered.behind.items()
             if entity_key(answer) in map(entity_key, behind.names)
         }
-    every = [citation for citations in found.values() for citation in citations]
+    every = [citation for citations in by_number.values() for citation in citations]
     return [citation for at, citation in enumerate(every) if citation not in every[:at]]
 
 

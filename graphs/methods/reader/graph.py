@@ -19,7 +19,7 @@ from sleuth.graphs.core.answer import Verdict, make_verdict
 from sleuth.graphs.core.context import Context, MethodSettings
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, new_graph, node
-from sleuth.graphs.core.state import Question, RunState, Update
+from sleuth.graphs.core.state import PassageRef, Question, RunState, Update
 from sleuth.graphs.evidence.check import (
     MIN_SUPPORT,
     ReadAnswer,
@@ -53,8 +53,8 @@ class Settings(MethodSettings):
 class State(RunState):
     """State of the reader."""
 
-    evidence: list[str] = field(default_factory=list)
-    """Passages found so far by archive reference, the most relevant first once they were read."""
+    evidence: list[PassageRef] = field(default_factory=list)
+    """Passages found so far, the most relevant first once they were read."""
     searched: int = 0
     """The number of searches."""
     reading: ReadAnswer | None = None
@@ -66,8 +66,8 @@ class State(RunState):
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search the passages for the question, and for what is known."""
-    known = short_names(found["finding"] for found in state.notes.values())
-    query = Query(text=state.question, k=call.settings.top_k, mode=call.settings.mode, entities=known)
+    names = short_names(note["finding"] for note in state.notes.values())
+    query = Query(text=state.question, k=call.settings.top_k, mode=call.settings.mode, entities=names)
     return {"evidence": (await search_passages(call, {"": query}))[""], "searched": 1}
 
 
@@ -78,37 +78,37 @@ async def compare(state: State, call: Call[Settings]) -> Update:
     assert compared is not None
     settings = call.settings
     queries = {each: Query(text=each, k=settings.top_k, mode=settings.mode) for each in compared.questions}
-    found = await search_passages(call, queries)
-    shown = [await call.load(list(dict.fromkeys([*state.evidence, *found[each]]))) for each in queries]
-    return {"reading": await asyncio.to_thread(compare_dates, checker, compared, shown)}
+    references = await search_passages(call, queries)
+    passages = [call.passages(list(dict.fromkeys([*state.evidence, *references[each]]))) for each in queries]
+    return {"reading": await asyncio.to_thread(compare_dates, checker, compared, passages)}
 
 
 @node
 async def read(state: State, call: Call[Settings]) -> Update:
     """Read the passages together, and sort them by relevance; the answer with most support so far counts."""
-    checker, passages = require_checker(call.context.checker), await call.load(state.evidence)
+    checker, passages = require_checker(call.context.checker), call.passages(state.evidence)
     if not passages:
         return {"reading": None, "follows": False}
     reading = await asyncio.to_thread(checker.read, state.question, as_evidence(passages))
     order = reading.by_relevance[:SHOWN]
-    found = read_answer(state.question, reading, passages)
-    if state.reading and state.reading["support"]["score"] > found["support"]["score"]:
-        found = state.reading
-    follows = "weak" in found["support"] and state.searched < call.settings.hops
-    return {"reading": found, "evidence": [state.evidence[at] for at in order], "follows": follows}
+    candidate = read_answer(state.question, reading, passages)
+    if state.reading and state.reading["support"]["score"] > candidate["support"]["score"]:
+        candidate = state.reading
+    follows = "weak" in candidate["support"] and state.searched < call.settings.hops
+    return {"reading": candidate, "evidence": [state.evidence[at] for at in order], "follows": follows}
 
 
 @node
 async def follow(state: State, call: Call[Settings]) -> Update:
     """Search with the title of the most relevant passage, for passages about its names."""
-    settings, passages = call.settings, await call.load(state.evidence)
+    settings, passages = call.settings, call.passages(state.evidence)
     title = passages[0].title
     names = short_names([title, state.reading["text"] if state.reading else ""])
     seen = frozenset(passage.id for passage in passages)
     text = f"{state.question} {title}"
     query = Query(text=text, k=settings.top_k, mode=settings.mode, hop=True, entities=names, seen=seen)
-    found = (await search_passages(call, {"": query}))[""]
-    return {"evidence": list(dict.fromkeys([*state.evidence, *found])), "searched": state.searched + 1}
+    references = (await search_passages(call, {"": query}))[""]
+    return {"evidence": list(dict.fromkeys([*state.evidence, *references])), "searched": state.searched + 1}
 
 
 @node

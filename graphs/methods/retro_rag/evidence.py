@@ -15,6 +15,7 @@ from sleuth.agents.role import I, Role
 from sleuth.agents.roles import inputs, judging, reasoning
 from sleuth.graphs.core.answer import Citation, Note, Threshold
 from sleuth.graphs.core.node import gather_by_key
+from sleuth.graphs.core.state import PassageRef
 from sleuth.graphs.evidence.citations import verify_quotes
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, yes_probability
 from sleuth.graphs.evidence.retrieval import as_sources
@@ -34,7 +35,7 @@ PUBLISHED = Threshold(value=0.7, by="the paper's; another one was not fitted for
 class EvidencePassage(TypedDict):
     """A passage of the source evidence: its place in the archive, the round that found it, and its latest score."""
 
-    reference: str
+    reference: PassageRef
     round: int
     score: float
 
@@ -75,12 +76,12 @@ Notes = Mapping[str, Note]
 
 def inferences(notes: Notes) -> dict[str, Note]:
     """Return the notes that are inferences."""
-    return {key: found for key, found in notes.items() if key.startswith(_INFERENCE)}
+    return {key: note for key, note in notes.items() if key.startswith(_INFERENCE)}
 
 
 def inherited_notes(notes: Notes) -> dict[str, Note]:
     """Return the notes that are not inferences."""
-    return {key: found for key, found in notes.items() if not key.startswith(_INFERENCE)}
+    return {key: note for key, note in notes.items() if not key.startswith(_INFERENCE)}
 
 
 def with_sources(inference: Note, passages: Iterable[Passage]) -> Note:
@@ -122,8 +123,8 @@ def supporting_notes(question: str, attempt: AnswerAttempt, notes: Notes) -> lis
     """Return the notes that an answer cites from: the inherited ones, and last its own, with its citations and those of
     the inferences that state it.
     """
-    stating = [found for found in inferences(notes).values() if find_sentence(attempt["answer"], found["finding"])]
-    quoted = [citation for found in stating for citation in found.get("citations", [])]
+    stating = [note for note in inferences(notes).values() if find_sentence(attempt["answer"], note["finding"])]
+    quoted = [citation for note in stating for citation in note.get("citations", [])]
     own = attempt["citations"]
     citations = own + [citation for citation in quoted if citation not in own]
     return [*inherited_notes(notes).values(), make_note(question, attempt["answer"], citations)]
@@ -132,27 +133,33 @@ def supporting_notes(question: str, attempt: AnswerAttempt, notes: Notes) -> lis
 # Model calls
 
 
-async def judge(model: ModelCaller, role: Role[I, str], given: I) -> float:
+async def judge(model: ModelCaller, role: Role[I, str], request: I) -> float:
     """Return P(yes) / (P(yes) + P(no)) at the first token (equation 1); undecided if the reply cannot be parsed."""
-    return await yes_probability(model, role, given, otherwise=UNDECIDED, loss="It counts as undecided.")
+    return await yes_probability(model, role, request, otherwise=UNDECIDED, loss="It counts as undecided.")
 
 
 async def score_relevance(model: ModelCaller, query: str, pieces: Mapping[str, Source]) -> dict[str, float]:
     """Score the relevance of each piece of evidence to a query in parallel (equations 2 and 4)."""
-    given = {key: judging.EvidenceInput(query=query, sources=(piece,)) for key, piece in pieces.items()}
-    return await gather_by_key({key: judge(model, judging.EVIDENCE, each) for key, each in given.items()})
+    requests = {key: judging.EvidenceInput(query=query, sources=(piece,)) for key, piece in pieces.items()}
+    return await gather_by_key({key: judge(model, judging.EVIDENCE, each) for key, each in requests.items()})
 
 
 async def name_entities(model: ModelCaller, question: str) -> list[str]:
     """Return the key entities of the question, or the question itself if the reply cannot be parsed."""
-    given = inputs.QuestionInput(question=question)
+    request = inputs.QuestionInput(question=question)
     itself = reasoning.Entities(entities=[question[:80]])
     loss = "The question is taken as its own entity."
-    return list(dict.fromkeys((await model.ask_or(reasoning.ENTITIES, given, itself, loss)).entities))
+    return list(dict.fromkeys((await model.ask_or(reasoning.ENTITIES, request, itself, loss)).entities))
 
 
 async def infer(
-    model: ModelCaller, given: reasoning.InferInput, shown: Sequence[Passage], *, round: int, known: Notes, all: bool
+    model: ModelCaller,
+    request: reasoning.InferInput,
+    passages: Sequence[Passage],
+    *,
+    round: int,
+    earlier: Notes,
+    all: bool,
 ) -> dict[str, Note]:
     """Return new inferences, each with the passages that it names.
 
@@ -160,26 +167,26 @@ async def infer(
     """
     none = reasoning.Inferences(inferences=[])
     role: Role[reasoning.InferInput, reasoning.Inferences] = reasoning.INFER_ALL if all else reasoning.INFER
-    reply = await model.ask_or(role, given, none, f"Round {round} has no inferences.")
-    heard = {comparison_key(found["finding"]) for found in known.values()}
+    reply = await model.ask_or(role, request, none, f"Round {round} has no inferences.")
+    heard = {comparison_key(note["finding"]) for note in earlier.values()}
     notes = {}
     for at, inference in enumerate(reply.inferences, start=1):
-        resting = [shown[cited.source - 1] for cited in inference.citations if cited.source <= len(shown)]
+        resting = [passages[cited.source - 1] for cited in inference.citations if cited.source <= len(passages)]
         if not (resting or all):
             model.warn(f"an inference of round {round} names no passage that was shown: {inference.claim!r}")
         elif comparison_key(inference.claim) not in heard:
             heard.add(comparison_key(inference.claim))
-            citations = verify_quotes(model, inference.claim, inference.citations, shown)
-            found = make_note(inference.question, inference.claim, citations)
-            notes[f"{_INFERENCE}{round}.{at}"] = with_sources(found, resting)
+            citations = verify_quotes(model, inference.claim, inference.citations, passages)
+            note = make_note(inference.question, inference.claim, citations)
+            notes[f"{_INFERENCE}{round}.{at}"] = with_sources(note, resting)
     return notes
 
 
 async def score_inferences(
-    model: ModelCaller, new: Notes, *, query: str, known: Notes, shown: Sequence[Passage]
+    model: ModelCaller, new: Notes, *, query: str, earlier: Notes, passages: Sequence[Passage]
 ) -> dict[str, InferenceScores]:
     """Score inferences for relevance to the query, given those known, and attribution to the passages (equation 3)."""
-    steps, read = as_steps(known.values()), as_sources(shown)
+    steps, read = as_steps(earlier.values()), as_sources(passages)
     claims = {key: note["finding"] for key, note in new.items()}
     relevance = {key: judging.RelevanceInput(query=query, claim=claims[key], known=steps) for key in new}
     attribution = {key: judging.AttributionInput(claim=claims[key], sources=read) for key in new}

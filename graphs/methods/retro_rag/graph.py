@@ -28,7 +28,7 @@ from sleuth.graphs.core.answer import Note, Threshold, make_verdict
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with
-from sleuth.graphs.core.state import Keyed, Question, RunState, Update
+from sleuth.graphs.core.state import Keyed, PassageRef, Question, RunState, Update
 from sleuth.graphs.core.thresholds import choose_threshold
 from sleuth.graphs.evidence.citations import find_support, verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer, verdict_for
@@ -94,8 +94,8 @@ class State(RunState):
     """The number of searches."""
     query: str = ""
     """The query of the last plan; empty while that is the question itself."""
-    found: list[str] = field(default_factory=list)
-    """Passages found in this round, by archive reference."""
+    candidates: list[PassageRef] = field(default_factory=list)
+    """Passages found in this round."""
     sources: Annotated[dict[str, EvidencePassage], Keyed] = field(default_factory=dict)
     """The source evidence, by passage."""
     departures: Annotated[dict[str, RemovedEvidence], Keyed] = field(default_factory=dict)
@@ -116,8 +116,8 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     settings, text = call.settings, state.query or state.question
     seen = state.sources if settings.update else ()
     wanted = make_query(text, state, k=settings.top_k, mode=settings.mode, seen=seen)
-    found = await search_passages(call, {"": wanted} if settings.evidence else {})
-    return {"round": state.round + 1, "found": found.get("", [])}
+    references = await search_passages(call, {"": wanted} if settings.evidence else {})
+    return {"round": state.round + 1, "candidates": references.get("", [])}
 
 
 @node
@@ -125,8 +125,8 @@ async def collate(state: State, call: Call[Settings]) -> Update:
     """Score old and new passages for question and query, and keep the best (equation 2)."""
     settings = call.settings
     query = _matching(state) if settings.evaluate_evidence else ""
-    references = [*state.found, *(rank_passages(state.sources) if settings.update else [])]
-    read = await call.load(references)
+    references = [*state.candidates, *(rank_passages(state.sources) if settings.update else [])]
+    read = call.passages(references)
     places: dict[str, int] = {}
     for at, passage in enumerate(read):  # a passage that is found again replaces its earlier copy
         places.setdefault(passage.id, at)
@@ -136,38 +136,38 @@ async def collate(state: State, call: Call[Settings]) -> Update:
         pieces = dict(zip(places, as_sources(read[at] for at in places.values()), strict=True))
         scores = await evidence.score_relevance(call.model, query, pieces)
     best = evidence.highest_scores(scores, settings.max_sources)
-    kept = {}
+    sources = {}
     for id in best:
         before = state.sources.get(id)
         found_in = before["round"] if before else state.round
-        kept[id] = EvidencePassage(reference=references[places[id]], round=found_in, score=scores[id])
-    gone = {id: id for id in state.sources if id not in kept}
+        sources[id] = EvidencePassage(reference=references[places[id]], round=found_in, score=scores[id])
+    gone = {id: id for id in state.sources if id not in sources}
     departures = evidence.drop_lowest_ranked(state.round, gone, scores, query, settings.max_sources)
     notes, unsupported = await _revise_orphans(state, call, [read[places[id]] for id in best])  # ours
-    return {"sources": {**dict.fromkeys(gone), **kept}, "notes": notes, "departures": departures | unsupported}
+    return {"sources": {**dict.fromkeys(gone), **sources}, "notes": notes, "departures": departures | unsupported}
 
 
-def _so_far(state: State) -> list[Note]:
+def _supporting_notes(state: State) -> list[Note]:
     closest = evidence.best_attempt(state.attempts)
     return evidence.supporting_notes(state.question, closest, state.notes) if closest else []
 
 
-@node_with(so_far=_so_far)
+@node_with(notes_at_halt=_supporting_notes)
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Generate an answer with its reasons, and a second one, sampled freely from the same evidence."""
     settings = call.settings
     call.require(2 if settings.evaluate_answer else 1)
-    shown = await call.load(rank_passages(state.sources) if settings.source_evidence else [])
-    given: Any = inputs.ReadInput(
-        question=state.question, sources=as_sources(shown), known=as_steps(state.notes.values())
+    passages = call.passages(rank_passages(state.sources) if settings.source_evidence else [])
+    request: Any = inputs.ReadInput(
+        question=state.question, sources=as_sources(passages), known=as_steps(state.notes.values())
     )
     first: Role[Any, Any] = reasoning.REASON_WITH_EXAMPLES if settings.examples else reasoning.REASON
     second: Role[Any, Any] = reasoning.MONITOR
     if not settings.evidence:
-        given, first, second = inputs.QuestionInput(question=state.question), reasoning.RECALL, reasoning.GUESS
-    asks = [call.model.ask_or(first, given, reasoning.Reasoned(answer=""), "This round has no answer.")]
+        request, first, second = inputs.QuestionInput(question=state.question), reasoning.RECALL, reasoning.GUESS
+    asks = [call.model.ask_or(first, request, reasoning.Reasoned(answer=""), "This round has no answer.")]
     if settings.evaluate_answer:
-        asks.append(call.model.ask_or(second, given, reasoning.Direct(answer=""), "This round has no second answer."))
+        asks.append(call.model.ask_or(second, request, reasoning.Direct(answer=""), "This round has no second answer."))
     reply, *others = await asyncio.gather(*asks)
     text, quotes = stated_answer(reply.answer, state.question), reply.citations if settings.evidence else []
     attempt = AnswerAttempt(
@@ -176,7 +176,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
         second=strip_marks(others[0].answer) if others else "",
         declarative=bool(text),
         consistency=None,
-        citations=verified_citations(call.model, text, quotes, shown, question=state.question),
+        citations=verified_citations(call.model, text, quotes, passages, question=state.question),
     )
     return {"attempts": {str(state.round): attempt}}
 
@@ -219,29 +219,31 @@ async def discover(state: State, call: Call[Settings]) -> Update:
     if not (settings.inferential_evidence and state.sources):
         return {}
     call.require(1 if state.entities else 2)
-    shown = await call.load(rank_passages(state.sources))
+    passages = call.passages(rank_passages(state.sources))
     entities = state.entities or await evidence.name_entities(call.model, state.question)
-    given = reasoning.InferInput(question=state.question, entities=tuple(entities), sources=as_sources(shown))
+    request = reasoning.InferInput(question=state.question, entities=tuple(entities), sources=as_sources(passages))
     merged = state.notes if settings.update else evidence.inherited_notes(state.notes)
-    new = await evidence.infer(call.model, given, shown, round=state.round, known=merged, all=settings.all_inferences)
+    new = await evidence.infer(
+        call.model, request, passages, round=state.round, earlier=merged, all=settings.all_inferences
+    )
     candidates = new | evidence.inferences(merged)
     query, scores, tests = "", dict.fromkeys(candidates, evidence.UNDECIDED), dict[str, InferenceScores]()
     if settings.evaluate_evidence:
         if not call.affords(2 * len(new) + len(candidates)):
             return {"entities": entities, "halted": True}
         query, matching = state.question, _matching(state)
-        tests = await evidence.score_inferences(call.model, new, query=matching, known=state.notes, shown=shown)
+        tests = await evidence.score_inferences(call.model, new, query=matching, earlier=state.notes, passages=passages)
         pieces = {
-            key: Source(title="Inference", text=found["finding"])
-            for key, found in candidates.items()
+            key: Source(title="Inference", text=note["finding"])
+            for key, note in candidates.items()
             if key not in tests or evidence.passes(tests[key])
         }
         scores = await evidence.score_relevance(call.model, query, pieces)
-    kept = evidence.highest_scores(scores, settings.max_inferences)
-    gone = {key: found["finding"] for key, found in evidence.inferences(state.notes).items() if key not in kept}
+    best = evidence.highest_scores(scores, settings.max_inferences)
+    gone = {key: note["finding"] for key, note in evidence.inferences(state.notes).items() if key not in best}
     return {
         "entities": entities,
-        "notes": dict.fromkeys(gone) | {key: new[key] for key in kept if key in new},
+        "notes": dict.fromkeys(gone) | {key: new[key] for key in best if key in new},
         "tests": {key: test | {"evidence": scores.get(key)} for key, test in tests.items()},
         "departures": evidence.drop_lowest_ranked(state.round, gone, scores, query, settings.max_inferences),
     }
@@ -251,11 +253,13 @@ async def discover(state: State, call: Call[Settings]) -> Update:
 async def plan(state: State, call: Call[Settings]) -> Update:
     """Plan the next query: the gap between the known facts and the question (equation 5)."""
     call.require()
-    shown = await call.load(rank_passages(state.sources))
-    reason, known = _latest(state)["reason"], as_steps(state.notes.values())
-    given = reasoning.RequeryInput(question=state.question, reason=reason, sources=as_sources(shown), known=known)
+    passages = call.passages(rank_passages(state.sources))
+    reason, findings = _latest(state)["reason"], as_steps(state.notes.values())
+    request = reasoning.RequeryInput(
+        question=state.question, reason=reason, sources=as_sources(passages), known=findings
+    )
     again, loss = reasoning.Requery.model_construct(query=state.question), "The question itself is searched again."
-    planned = await call.model.ask_or(reasoning.REQUERY, given, again, loss)
+    planned = await call.model.ask_or(reasoning.REQUERY, request, again, loss)
     return {"query": planned.query}
 
 
@@ -298,7 +302,7 @@ def _latest(state: State) -> AnswerAttempt:
 
 
 async def _revise_orphans(
-    state: State, call: Call[Settings], shown: Sequence[Passage]
+    state: State, call: Call[Settings], passages: Sequence[Passage]
 ) -> tuple[dict[str, Note | None], dict[str, RemovedEvidence]]:
     """Return the updates of inferences without passages; they are removed if the budget has no room to test them.
 
@@ -307,36 +311,36 @@ async def _revise_orphans(
     """
     settings, orphans = call.settings, {}
     if settings.update and (settings.orphans == "drop" or (settings.orphans == "test" and settings.evaluate_evidence)):
-        left = {passage.id for passage in shown}
+        left = {passage.id for passage in passages}
         every = evidence.inferences(state.notes)
-        orphans = {key: found for key, found in every.items() if not left & set(found["passages"])}
-    testing = settings.orphans == "test" and call.affords(len(orphans) * len(shown))
-    kept = await _supported(call.model, orphans, shown) if testing else {}
+        orphans = {key: note for key, note in every.items() if not left & set(note["passages"])}
+    testing = settings.orphans == "test" and call.affords(len(orphans) * len(passages))
+    inferences = await _supported(call.model, orphans, passages) if testing else {}
     outcome = "no other passage supports it" if testing else "it was not tested again"
     removed = {}
-    for key, found in orphans.items():
-        if key not in kept:
-            why = f"its passages have left ({', '.join(found['passages'])}): {outcome}"
-            removed[f"{state.round} {key}"] = RemovedEvidence(round=state.round, what=found["finding"], why=why)
-    return {**dict.fromkeys(orphans), **kept}, removed
+    for key, note in orphans.items():
+        if key not in inferences:
+            why = f"its passages have left ({', '.join(note['passages'])}): {outcome}"
+            removed[f"{state.round} {key}"] = RemovedEvidence(round=state.round, what=note["finding"], why=why)
+    return {**dict.fromkeys(orphans), **inferences}, removed
 
 
-async def _supported(model: ModelCaller, orphans: Mapping[str, Note], shown: Sequence[Passage]) -> dict[str, Note]:
+async def _supported(model: ModelCaller, orphans: Mapping[str, Note], passages: Sequence[Passage]) -> dict[str, Note]:
     """Return the inferences that other passages support, with these as their passages; each passage is tested alone."""
     asks = {}
     for key, orphan in orphans.items():
-        for at, passage in enumerate(shown):
-            given = judging.AttributionInput(claim=orphan["finding"], sources=as_sources([passage]))
-            asks[key, at] = evidence.judge(model, judging.ATTRIBUTION, given)
+        for at, passage in enumerate(passages):
+            request = judging.AttributionInput(claim=orphan["finding"], sources=as_sources([passage]))
+            asks[key, at] = evidence.judge(model, judging.ATTRIBUTION, request)
     scores = await gather_by_key(asks)
-    kept = {}
+    supported = {}
     for key, orphan in orphans.items():
-        saying = [passage for at, passage in enumerate(shown) if scores[key, at] > evidence.UNDECIDED]
+        saying = [passage for at, passage in enumerate(passages) if scores[key, at] > evidence.UNDECIDED]
         if saying:
             citations = find_support(orphan["finding"], saying)
-            found = make_note(orphan["question"], orphan["finding"], citations, "its first passages have left")
-            kept[key] = evidence.with_sources(found, saying)
-    return kept
+            note = make_note(orphan["question"], orphan["finding"], citations, "its first passages have left")
+            supported[key] = evidence.with_sources(note, saying)
+    return supported
 
 
 def _end(state: State, model: ModelCaller, attempt: AnswerAttempt | None) -> Update:

@@ -63,10 +63,10 @@ async def reason(state: State, call: Call[Settings]) -> Update:
     call.require()
     settings = call.settings
     is_last = len(state.rounds) >= settings.max_searches
-    given = await _transcript(state, call, begin_answer=is_last and settings.begin_answer)
-    text, reply = await call.model.ask_with_reply(ROLES[settings.format], given)
+    transcript = _transcript(state, call, begin_answer=is_last and settings.begin_answer)
+    text, reply = await call.model.ask_with_reply(ROLES[settings.format], transcript)
     tags = TAGS[settings.format]
-    written = f"<{tags.answer}>{text}" if given.last else text
+    written = f"<{tags.answer}>{text}" if transcript.last else text
     turn = parse_turn(written, tags, is_cut=reply["finish"] == "length")
     if turn.action == "answer" and state.notes and not state.rounds:
         turn = Turn(text=f"<{tags.query}>{state.question}</{tags.query}>", action="search", content=state.question)
@@ -89,16 +89,16 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search passages for the query of the latest turn."""
     settings, at = call.settings, str(len(state.turns))
     query = make_query(state.query, state, k=settings.top_k, mode=settings.mode, seen=())
-    found = await search_passages(call, {at: query})
-    return {"query": "", "rounds": {at: Round(query=state.query, passages=found[at])}}
+    references = await search_passages(call, {at: query})
+    return {"query": "", "rounds": {at: Round(query=state.query, passages=references[at])}}
 
 
-@node_with(so_far=nothing)
+@node_with(notes_at_halt=nothing)
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Return the model's answer, and cite the passages that it has used."""
     assert state.said is not None
-    found = {at: await call.load(round["passages"]) for at, round in state.rounds.items()}
-    citations = _cite_used(state.said, state, found) if state.said else []
+    passages = {at: call.passages(round["passages"]) for at, round in state.rounds.items()}
+    citations = _cite_used(state.said, state, passages) if state.said else []
     return finish(call.model, state, state.said, citations)
 
 
@@ -125,10 +125,10 @@ def graph() -> StateGraph[State, Context, Question, State]:
 # What the nodes above are made of
 
 
-async def _transcript(state: State, call: Call[Settings], *, begin_answer: bool) -> Transcript:
+def _transcript(state: State, call: Call[Settings], *, begin_answer: bool) -> Transcript:
     """Return the transcript so far; every search shows all its passages, also those shown before."""
     places = [(int(at), reference) for at, round in state.rounds.items() for reference in round["passages"]]
-    shown = await call.load([reference for _, reference in places])
+    passages = call.passages([reference for _, reference in places])
     return Transcript(
         question=state.question,
         known=as_steps(state.notes.values()),
@@ -136,28 +136,28 @@ async def _transcript(state: State, call: Call[Settings], *, begin_answer: bool)
         searches=tuple(state.rounds[at]["query"] if at in state.rounds else "" for at in state.turns),
         sources=tuple(
             SearchResult(title=each.title, text=each.text, search=at)
-            for (at, _), each in zip(places, shown, strict=True)
+            for (at, _), each in zip(places, passages, strict=True)
         ),
         last=begin_answer,
     )
 
 
-def _cite_used(answer: str, state: State, found: Mapping[str, Sequence[Passage]]) -> list[Citation]:
+def _cite_used(answer: str, state: State, by_turn: Mapping[str, Sequence[Passage]]) -> list[Citation]:
     """Return citations of the passages, by the turn that asked for them, that an answer follows from.
 
     A passage was used if it has a name that the model wrote for the first time after it was found: the name led on to
     the next search. The sentence with the answer is cited too. If no passage has either, the sentences with the names
     of the question are cited.
     """
-    known = set(kept_names(state.question))
+    earlier = set(kept_names(state.question))
     used: list[Citation] = []
-    for at, passages in found.items():
-        known |= _names(text for number, text in state.turns.items() if int(number) <= int(at))
-        new = _names(text for number, text in state.turns.items() if int(number) == int(at) + 1) - known
+    for at, passages in by_turn.items():
+        earlier |= _names(text for number, text in state.turns.items() if int(number) <= int(at))
+        new = _names(text for number, text in state.turns.items() if int(number) == int(at) + 1) - earlier
         used += _cite(new, passages)
-    shown = [passage for passages in found.values() for passage in passages]
-    citations = ensure_verbatim_support(answer, used, shown)
-    return citations or _cite(set(kept_names(state.question)), shown)
+    every = [passage for passages in by_turn.values() for passage in passages]
+    citations = ensure_verbatim_support(answer, used, every)
+    return citations or _cite(set(kept_names(state.question)), every)
 
 
 def _names(texts: Iterator[str]) -> set[str]:

@@ -10,6 +10,7 @@ from scripted_checker import ScriptedChecker
 from scripted_model import ScriptedModel
 
 from sleuth.agents.roles.reading import READ
+from sleuth.graphs.baselines import self_ask
 from sleuth.graphs.baselines.plain_rag import Settings
 from sleuth.graphs.core.answer import Citation, Note, Threshold
 from sleuth.graphs.core.context import CheckedSettings, Services
@@ -26,6 +27,7 @@ from sleuth.tools.evidence_checker.checker import SupportFit
 TOWER = passage("tower", "The tower stands in Varn. It is 30 m high.")
 RAIN = passage("rain", "Rain falls in Isk, where nothing stands.")
 CHECKED = Settings(check_evidence=True)
+DIGEST = "ab" * 32
 FITTED = {READ.prompt: Threshold(value=0.9, by="fitted")}
 
 
@@ -46,6 +48,13 @@ async def test_supported_answer_is_accepted_with_its_support() -> None:
         "answerable": 0.9,
     }
     assert case.prompts() == ["reader/read"]
+
+
+async def test_question_like_an_archive_reference_is_checked() -> None:
+    settings = self_ask.Settings(check_evidence=True)
+    replies = [{"follow_up": "Yes", "question": DIGEST}, reading("Varn"), {"follow_up": "No", "answer": "Varn"}]
+    case = Case(METHODS["self-ask"].graph, ScriptedModel(replies), Shelf([TOWER]), settings)
+    assert (await case.run(DIGEST, checker=ScriptedChecker()))["text"] == "Varn"
 
 
 async def test_answer_with_little_support_stays_with_what_the_checker_reads() -> None:

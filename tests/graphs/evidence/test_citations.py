@@ -320,7 +320,7 @@ class ByName:
 async def test_citation_has_path_of_graph_search(edges: float, alone: float, source: str, told: bool) -> None:
     archive = MemoryArchive()
     call = call_over(ByName(edges, alone, source), archive)
-    shown = await call.load((await search_passages(call, {"": Query(text="mayor")}))[""])
+    shown = call.passages((await search_passages(call, {"": Query(text="mayor")}))[""])
     [citation] = find_support("Lena Holt", shown)
     assert citation.get("why") == ({"passage": "film", "name": "Lena Holt"} if told else None)
     assert resolves(citation, [TOWN])

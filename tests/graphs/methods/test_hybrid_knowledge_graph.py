@@ -17,8 +17,8 @@ from sleuth.graphs.methods.hybrid_rag.knowledge_graph.functions import (
     Function,
     GraphUnavailable,
     Lookup,
+    declared_functions,
     format_call,
-    known_functions,
     look_up,
 )
 from sleuth.graphs.methods.hybrid_rag.knowledge_graph.rules import NamedEntity, deduplicate, explore
@@ -78,13 +78,13 @@ ANSWERS: dict[str, tuple[dict[str, Any], Any]] = {
 
 
 def test_every_function_has_a_case() -> None:
-    assert ANSWERS.keys() == known_functions().keys() == {function.name for function in GRAPH.functions}
+    assert ANSWERS.keys() == declared_functions().keys() == {function.name for function in GRAPH.functions}
 
 
 @pytest.mark.parametrize("name", ANSWERS)
 async def test_the_file_answers_what_it_knows(name: str) -> None:
     arguments, expected = ANSWERS[name]
-    assert await GRAPH.answer(known_functions()[name], arguments) == expected
+    assert await GRAPH.answer(declared_functions()[name], arguments) == expected
     unknown = {"id": 99, "year": 1850, "rank": 77, "date": "1850-01-01", "attribute": "rank", "game_ids": ["none"]}
     other = {key: unknown.get(key, "Zzyzx Qqq") for key in arguments}
     other |= {"year": "1850"} if name == "movie_get_year_info" else {}
@@ -115,7 +115,7 @@ async def test_a_call_that_does_not_fit_is_not_made(name: str, arguments: dict[s
 class Slow:
     """Answers after a while, or fails, by name."""
 
-    functions = (known_functions()["open_get_entity"],)
+    functions = (declared_functions()["open_get_entity"],)
 
     def __init__(self) -> None:
         self.answered: list[str] = []
@@ -151,7 +151,7 @@ async def test_calls_are_made_once_and_not_too_many() -> None:
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from([*known_functions(), "x"]), st.dictionaries(st.text(), st.integers() | st.text()))
+        st.tuples(st.sampled_from([*declared_functions(), "x"]), st.dictionaries(st.text(), st.integers() | st.text()))
     )
 )
 def test_whatever_a_model_wants_to_call_ends_in_a_lookup(calls: list[tuple[str, dict[str, Any]]]) -> None:
@@ -160,7 +160,7 @@ def test_whatever_a_model_wants_to_call_ends_in_a_lookup(calls: list[tuple[str, 
 
 
 def test_signatures_name_every_argument() -> None:
-    assert known_functions()["music_get_billboard_rank_date"].signature() == (
+    assert declared_functions()["music_get_billboard_rank_date"].signature() == (
         "music_get_billboard_rank_date(rank, date?): songs and artists that had a place in the chart"
     )
 
@@ -210,7 +210,7 @@ async def test_other_domains_are_left_out_where_the_domain_is_known() -> None:
 
 async def test_functions_that_a_graph_lacks_are_not_called() -> None:
     found = await explore(LocalGraph({"open": {}}), [NamedEntity(name="Low Water", kind="song")], "Who wrote it?")
-    assert {known_functions()[each.call.partition("(")[0]].domain for each in found} == {"open"}
+    assert {declared_functions()[each.call.partition("(")[0]].domain for each in found} == {"open"}
 
 
 def test_each_entity_counts_once_and_an_unknown_kind_is_other() -> None:

@@ -14,7 +14,7 @@ from sleuth.agents.model import Request
 from sleuth.agents.roles.judging import Attributes, Domain
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.methods.hybrid_rag import graph as hybrid_rag
-from sleuth.graphs.methods.hybrid_rag.knowledge_graph.functions import Function, GraphUnavailable, known_functions
+from sleuth.graphs.methods.hybrid_rag.knowledge_graph.functions import Function, GraphUnavailable, declared_functions
 from sleuth.graphs.methods.hybrid_rag.settings import Rung, Settings
 from sleuth.graphs.methods.hybrid_rag.sources import evaluate_expressions
 from sleuth.tools.errors import StoreError
@@ -279,7 +279,7 @@ class Failing:
     """A retriever or a graph that raises, or never answers."""
 
     error: BaseException | None = None
-    functions: Sequence[Function] = (known_functions()["open_get_entity"],)
+    functions: Sequence[Function] = (declared_functions()["open_get_entity"],)
 
     async def search(self, query: Any) -> Any:
         return await self._fail()

@@ -1,7 +1,5 @@
 """PAR-RAG's trajectories: nodes in order, prompts asked, queries made, and what comes of them."""
 
-import asyncio
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +10,6 @@ from scripted_model import ScriptedModel
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.methods.par_rag.graph import Settings, summarize
 from sleuth.tools.errors import ModelUnavailable
-from sleuth.tools.storage.archive import MemoryArchive
 from sleuth.tools.types import Passage
 
 PAPER = Settings().as_in_paper()
@@ -306,20 +303,6 @@ async def test_par_rag_inherited_note_is_not_searched() -> None:
 # The budget
 
 
-class SlowArchive(MemoryArchive):
-    """Takes its time over one passage; threads and databases may."""
-
-    def __init__(self, slow: Passage) -> None:
-        super().__init__()
-        self.slow: Passage | None = slow
-
-    async def load(self, hashes: Iterable[str]) -> list[str]:
-        found = await super().load(hashes)
-        if self.slow and any(self.slow.text[:20] in text for text in found):
-            await asyncio.sleep(0.02)
-        return found
-
-
 async def test_par_rag_resumed_matches_replies_to_steps() -> None:
     down = True
 
@@ -328,12 +311,11 @@ async def test_par_rag_resumed_matches_replies_to_steps() -> None:
             return ModelUnavailable("down")
         return independent(request)
 
-    archive = SlowArchive(TOWER)
-    case = par(Replying(reply_to), BOTH, archive=archive)
+    case = par(Replying(reply_to), BOTH)
     case.retriever.found = {"Where is the tower?": [TOWER], "Where is the bridge?": [BRIDGE]}
     with pytest.raises(ModelUnavailable):
         await case.run("?")
-    down, archive.slow = False, None
+    down = False
     await case.run("?")
     assert {key: draft["answer"] for key, draft in case.state["drafts"].items()} == {
         "1": "Varn",

@@ -118,7 +118,7 @@ async def run(python: Path, code: str, proxy: Proxy, folder: Path, *arguments: s
 
 @pytest.mark.nightly
 async def test_claude_desktop(home: Path) -> None:
-    configuration = block((HOW_TO / "mcp.md").read_text("utf-8"), "Over standard input and output", "json")
+    configuration = block(PAGE, "Over standard input and output", "json")
     given = json.loads(filled_in(configuration, home))["mcpServers"]["sleuth"]
     async with Client(StdioServerParameters(**given, cwd=home.parent), read_timeout_seconds=120) as client:
         answer = (await client.call_tool("ask", {"question": QUESTION})).structured_content
@@ -166,7 +166,7 @@ async def test_openai_agents(home: Path, proxy: Proxy, oracle: Oracle) -> None:
 
 @pytest.mark.faults  # not nightly: it installs 1.3 GB and takes minutes to start
 async def test_open_webui(tmp_path: Path, oracle: Oracle) -> None:
-    page = (HOW_TO / "chat-clients.md").read_text("utf-8")
+    page = (HOW_TO / "http.md").read_text("utf-8")
     (version,) = re.findall(r"version (\d+\.\d+\.\d+) of Open WebUI", page)
     command = [
         environment_of(f"open-webui=={version}", without=NEEDS_TORCH) / "open-webui",

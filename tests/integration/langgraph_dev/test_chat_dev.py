@@ -1,4 +1,4 @@
-"""LangGraph's development server through its SDK: a chat, a kill in between, and docs/how-to/studio.md."""
+"""LangGraph's development server through its SDK: a chat, a kill in between, and docs/how-to/langgraph.md."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -15,7 +15,7 @@ from sleuth.graphs.methods.hybrid_rag.knowledge_graph.functions import (
     Function,
     GraphUnavailable,
     KnowledgeGraph,
-    known_functions,
+    declared_functions,
 )
 from sleuth.tools.http import UnusableReply, bounded_async_client
 from sleuth.tools.settings import client_options
@@ -32,7 +32,7 @@ class ServedGraph:
     """A knowledge graph behind the URL of a client; answers all functions."""
 
     def __init__(self, client: httpx2.AsyncClient) -> None:
-        self.functions = tuple(known_functions().values())
+        self.functions = tuple(declared_functions().values())
         self._client = client
 
     async def answer(self, function: Function, arguments: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
@@ -57,16 +57,16 @@ class CollectionGraph:
     """A graph of the triples that RAS has extracted so far; answers the two functions on open entities."""
 
     def __init__(self, triples: SqlTriples) -> None:
-        known = known_functions()
-        self.functions = (known["open_search_entity_by_name"], known["open_get_entity"])
+        functions = declared_functions()
+        self.functions = (functions["open_search_entity_by_name"], functions["open_get_entity"])
         self._triples = triples
 
     async def answer(self, function: Function, arguments: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
         """Return names for a search; for an entity its facts, each with its passage."""
         if function.name == "open_search_entity_by_name":
             name = arguments["name"]
-            found = await self._triples.naming(name) or await self._triples.naming(max(name.split(), key=len))
-            return similar(name, {end for (subject, _, object), _ in found for end in (subject, object)})
+            triples = await self._triples.naming(name) or await self._triples.naming(max(name.split(), key=len))
+            return similar(name, {end for (subject, _, object), _ in triples for end in (subject, object)})
         entity = arguments["entity"]
         facts = [
             {"subject": subject, "predicate": predicate, "object": object, "passage": passage}
@@ -76,9 +76,9 @@ class CollectionGraph:
         return facts[:MAX_FACTS] or None
 
 
-def similar(name: str, known: Iterable[str]) -> list[str]:
+def similar(name: str, names: Iterable[str]) -> list[str]:
     """Return equal names, then names that contain it, then similar spellings; at most ten."""
-    wanted, by_words = comparison_key(name), {comparison_key(each): each for each in known}
+    wanted, by_words = comparison_key(name), {comparison_key(each): each for each in names}
     same = [each for each in by_words if each == wanted]
     containing = sorted(
         (each for each in by_words if wanted in each and each != wanted), key=lambda each: (len(each), each)

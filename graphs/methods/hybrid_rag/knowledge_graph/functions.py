@@ -70,12 +70,12 @@ class Function(BaseModel, frozen=True, extra="forbid"):
 
     def signature(self) -> str:
         """Return the function on one line, as models read it."""
-        given = ", ".join(f"{name}{'?' if kind.endswith('?') else ''}" for name, kind in self.parameters.items())
-        return f"{self.name}({given}): {self.line}"
+        parameters = ", ".join(f"{name}{'?' if kind.endswith('?') else ''}" for name, kind in self.parameters.items())
+        return f"{self.name}({parameters}): {self.line}"
 
 
 @cache
-def known_functions() -> dict[str, Function]:
+def declared_functions() -> dict[str, Function]:
     """Return all functions by name."""
     file = Path(__file__).with_name("functions.toml")
     return {each.name: each for each in read_toml(file, dict[str, list[Function]])["function"]}
@@ -105,13 +105,13 @@ async def look_up(
 
 
 async def _look_up(graph: KnowledgeGraph, call: str, name: str, arguments: dict[str, Any], seconds: float) -> Lookup:
-    known = {function.name: function for function in graph.functions}
+    functions = {function.name: function for function in graph.functions}
     try:
-        if name not in known:
-            raise UnknownName("function of the knowledge graph", name, list(known))
-        given = known[name].arguments.model_validate(arguments).model_dump(exclude_none=True)
+        if name not in functions:
+            raise UnknownName("function of the knowledge graph", name, list(functions))
+        values = functions[name].arguments.model_validate(arguments).model_dump(exclude_none=True)
         async with asyncio.timeout(seconds):
-            result = await graph.answer(known[name], given)
+            result = await graph.answer(functions[name], values)
     except ValidationError as error:
         faults = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg'].lower()}" for each in error.errors())
         return Lookup(call=call, problem=f"{name} cannot be called like this: {faults}.")
@@ -127,5 +127,5 @@ async def _look_up(graph: KnowledgeGraph, call: str, name: str, arguments: dict[
 
 def format_call(name: str, arguments: dict[str, Any]) -> str:
     """Return a call on one line: how it is cited."""
-    given = ", ".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in sorted(arguments.items()))
-    return f"{name}({given})"
+    written = ", ".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in sorted(arguments.items()))
+    return f"{name}({written})"

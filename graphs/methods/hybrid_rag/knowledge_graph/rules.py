@@ -12,7 +12,7 @@ from typing import Any
 
 from sleuth.agents.roles.hybrid import KINDS
 from sleuth.graphs.core.context import KnowledgeGraph
-from sleuth.graphs.methods.hybrid_rag.knowledge_graph.functions import MAX_SECONDS, Lookup, known_functions, look_up
+from sleuth.graphs.methods.hybrid_rag.knowledge_graph.functions import MAX_SECONDS, Lookup, declared_functions, look_up
 
 Call = tuple[str, dict[str, Any]]
 
@@ -90,9 +90,9 @@ async def explore(
 
     first = await run(_first(named, question, today))
     asked = {each.call for each in first}
-    found = _found(first)
-    calls = [call for entity in found for call in _by_rule(entity, question)]
-    calls += [("open_get_entity", {"entity": entity.name}) for entity in found if entity.kind == "other"]
+    entities = _entities_in(first)
+    calls = [call for entity in entities for call in _by_rule(entity, question)]
+    calls += [("open_get_entity", {"entity": entity.name}) for entity in entities if entity.kind == "other"]
     second = await run(calls)
     return [*first, *(each for each in second if each.call not in asked)]
 
@@ -113,7 +113,7 @@ def _by_rule(entity: NamedEntity, question: str) -> list[Call]:
     rules = _RULES.get(entity.kind, {}).items()
     fitting = [name for name, words in rules if words and re.search(rf"\b(?:{words})", question, re.IGNORECASE)]
     chosen = fitting[:_MOST_PER_ENTITY] or [name for name, words in rules if not words]
-    return [(name, {next(iter(known_functions()[name].parameters)): entity.name}) for name in chosen]
+    return [(name, {next(iter(declared_functions()[name].parameters)): entity.name}) for name in chosen]
 
 
 def _games(team: NamedEntity, named: Sequence[NamedEntity], question: str, today: str) -> list[Call]:
@@ -123,22 +123,22 @@ def _games(team: NamedEntity, named: Sequence[NamedEntity], question: str, today
     return [(name, {"date": when, "team_name": team.name}) for name in played or [name for name, _ in _GAMES] if when]
 
 
-def _found(lookups: Sequence[Lookup]) -> list[NamedEntity]:
+def _entities_in(lookups: Sequence[Lookup]) -> list[NamedEntity]:
     """Return the ticker symbols of companies, and the first open entity for each name."""
-    found: list[NamedEntity] = []
+    entities: list[NamedEntity] = []
     for lookup in lookups:
         try:
             value = json.loads(lookup.text)
         except ValueError:  # a long result was cut
             continue
         if lookup.call.startswith("finance_get_ticker_by_name(") and isinstance(value, str):
-            found.append(NamedEntity(name=value, kind="ticker"))
+            entities.append(NamedEntity(name=value, kind="ticker"))
         elif lookup.call.startswith("open_search_entity_by_name(") and isinstance(value, list) and value:
-            found.append(NamedEntity(name=str(value[0]), kind="other"))
-    return list(dict.fromkeys(found))
+            entities.append(NamedEntity(name=str(value[0]), kind="other"))
+    return list(dict.fromkeys(entities))
 
 
 def deduplicate(named: Iterable[NamedEntity]) -> list[NamedEntity]:
     """Return each entity once; unknown kinds become "other"."""
-    known = [replace(each, kind=each.kind if each.kind in KINDS else "other") for each in named if each.name.strip()]
-    return list(dict.fromkeys(known))
+    entities = [replace(each, kind=each.kind if each.kind in KINDS else "other") for each in named if each.name.strip()]
+    return list(dict.fromkeys(entities))

@@ -138,8 +138,8 @@ def find_svm(home: Path, embedder: Embedder | None) -> SvmPredictor | None:
     if embedder is None:
         return None
     trained = home / TRAINED
-    known = ([LinearSvm.load(trained)] if trained.exists() else []) + [packaged_svm()]
-    fitting = (svm for svm in known if _model_name(svm.embedder) == _model_name(embedder.name))
+    svms = ([LinearSvm.load(trained)] if trained.exists() else []) + [packaged_svm()]
+    fitting = (svm for svm in svms if _model_name(svm.embedder) == _model_name(embedder.name))
     return next((SvmPredictor(svm, embedder) for svm in fitting), None)
 
 
