@@ -210,8 +210,8 @@ _MAY_ASK_ALL = re.compile(
 async def _documents_in_question(state: State, call: Call[Settings]) -> int:
     """Return the number of documents if the question is about all of them, and if they are few enough; else 0."""
     reader, most = call.context.retriever, call.settings.survey_documents
-    is_listed = isinstance(reader, DocumentLister) and not call.context.demo
-    if not (most and is_listed and _MAY_ASK_ALL.search(state.question) and call.affords(2)):
+    is_asked = most and _MAY_ASK_ALL.search(state.question) and call.affords(2) and not call.context.demo
+    if not (is_asked and isinstance(reader, DocumentLister)):
         return 0
     documents = len(await list_all(reader))
     if not 1 < documents <= most:
