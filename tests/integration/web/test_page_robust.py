@@ -1,5 +1,6 @@
 """Trouble around the page: long words, lost connections, dead links and long texts; and drafts, plans, feedback."""
 
+import asyncio
 import re
 
 import pytest
@@ -18,7 +19,7 @@ from page_use import (
     picture,
     send,
 )
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 INTERNAL = r"wave|halted|\b[0-9a-f]{12,}\b|retrieve_coarse|thread"
 """Words of the code, which a reader does not know."""
@@ -100,10 +101,21 @@ async def test_draft_survives_navigation_and_a_long_one_is_refused(page: Page, s
 
 @pytest.mark.nightly
 async def test_question_is_sent_before_the_methods_are_loaded(page: Page, site: Site) -> None:
-    await page.route("**/v1/methods", lambda route: route.abort())
-    await page.goto(await site())
+    url = await site()
+    await drop_documents(page, url)
+    is_sent = asyncio.Event()
+
+    async def load_later(route: Route) -> None:
+        await is_sent.wait()
+        await route.continue_()
+
+    await page.route("**/v1/methods", load_later)
+    await page.goto(url)
+    await page.reload()
     await page.get_by_role("textbox", name="Question", exact=True).fill(QUESTION)
-    await page.keyboard.press("Enter")
+    async with page.expect_request("**/v1/runs"):
+        await page.keyboard.press("Enter")
+    is_sent.set()
     await expect(page.get_by_role("heading", name=QUESTION)).to_be_visible()
 
 
