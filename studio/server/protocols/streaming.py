@@ -11,7 +11,9 @@ KEEP_ALIVE = 15.0
 """Seconds without a chunk after which a filler keeps proxies from closing the connection."""
 
 
-DESCRIPTION: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
+_EVENT = {"type": "object", "properties": {name: {"type": "string"} for name in ("data", "event", "id")}}
+
+DESCRIPTION: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"itemSchema": _EVENT}}}}
 """Server-sent events in the OpenAPI description."""
 
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
