@@ -122,12 +122,13 @@ def retro_reply(request: Request) -> dict[str, Any] | float:
         return 0.1 if request.prompt.endswith("consistency") else 0.6 + int(asked[:4], 16) / 200_000
     quotes = [{"source": 1, "quote": source["text"][:QUOTE]} for source in request.input.get("sources", ())[:1]]
     facts = [{"question": words(f"{at} {asked}", 70), "claim": words(f"Fact {at} {asked}", 90)} for at in range(3)]
-    given: dict[str, dict[str, Any]] = {
+    attempt = {"reason": words(f"since {asked}", 300), "answer": words(asked, 30), "citations": []}
+    by_prompt: dict[str, dict[str, Any]] = {
         "detective/entities": {"entities": ["Varn", "the line"]},
         "detective/infer": {"inferences": [fact | {"citations": quotes} for fact in facts]},
         "detective/requery": {"query": words(asked, 90)},
     }
-    return given.get(request.prompt, {"reason": words(f"since {asked}", 300), "answer": words(asked, 30), "citations": []})
+    return by_prompt.get(request.prompt, attempt)
 
 
 async def measure_retro(rounds: int, home: Path) -> dict[str, float]:
