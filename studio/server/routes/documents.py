@@ -85,7 +85,8 @@ EXAMPLES = 3
 MOST_LISTED = 200
 _HEADING = re.compile(r"^#{1,6} +(?:\d+(?:\.\d+)*\.? +)?(\S.{2,58}\S)\s*$", re.MULTILINE)
 _COMMON = {"abstract", "appendix", "contents", "introduction", "overview", "references", "summary", "table of contents"}
-"""Headings that many documents have."""
+_UNNAMED = {"sheet", "slide", "tabelle", "feuil", "hoja"}
+"""Headings that many documents have, and those that programs give to numbered sheets and slides."""
 
 
 @router.get("/examples")
@@ -98,7 +99,8 @@ async def example_questions(collection: CollectionDep) -> list[str]:
 
 async def _example(listed: Listed, collection: Collection) -> str:
     text = (await collection.document(listed.id)).text
-    headings = [each for each in _HEADING.findall(text) if each.lower() not in _COMMON | {listed.title.lower()}]
+    common = _COMMON | _UNNAMED | {listed.title.lower()}
+    headings = [each for each in _HEADING.findall(text) if each.lower().rstrip("0123456789 ") not in common]
     if headings:
         return f"What does “{listed.title}” state about “{headings[0]}”?"
     return f"What is known about {listed.title}?"

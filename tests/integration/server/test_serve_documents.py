@@ -163,7 +163,8 @@ async def test_server_keeps_no_uploads_if_turned_off(serving: Serve, tmp_path: P
 
 async def test_example_questions_are_of_titles_and_headings(client: httpx.AsyncClient) -> None:
     assert (await client.get("/v1/examples")).json() == []
-    headed = "# Rules\n\nOf the house.\n\n## Introduction\n\nRead this.\n\n## 2.1 Notice of leave\n\nFour weeks.\n"
+    headed = "# Rules\n\nOf the house.\n\n## Sheet 1\n\nPaper.\n\n## Introduction\n\nRead this."
+    headed += "\n\n## 2.1 Notice of leave\n\nFour weeks.\n"
     await upload(client, {"light.md": FILES["light.md"], "rules.md": headed})
     assert (await client.get("/v1/examples")).json() == [
         "What is known about The Pellowrig Light?",
