@@ -34,7 +34,7 @@ async def test_hook_of_langchain_react_has_a_conversation(node: str, tmp_path: P
     assert [each["error"] for each in told] == [None] * len(TURNS)
     assert len({each["thread"] for each in told}) == 1
     assert hello["messages"] == [["human", "Hello!"], ["ai", "Hello! What would you like to know?"]]
-    assert "Edric " in answered["partial"], "the answer is streamed"
+    assert {"Edric ", "Edric Gannow"} & set(answered["partial"]), "the answer is streamed"
     kind, text = answered["messages"][-1]
     assert kind == "ai"
     assert text.startswith("Edric Gannow [1]\n\n[1] The Pellowrig Light: “")
@@ -66,7 +66,7 @@ async def test_use_stream_hook_streams_interrupts_and_edits(node: str, tmp_path:
     assert [each["error"] for each in told] == [None] * len(turns)
     assert len({each["thread"] for each in told}) == 1
     assert hello["messages"] == [["human", "Hello!"], ["ai", "Hello! What would you like to know?"]]
-    assert any("Edric Gannow".startswith(text) for text in answered["partial"]), "the answer is streamed"
+    assert {"Edric ", "Edric Gannow"} & set(answered["partial"]), "the answer is streamed"
     assert answered["messages"][-1][1].startswith("Edric Gannow [1]\n\n[1] The Pellowrig Light: “")
     assert answered["citations"] == ["built by Edric Gannow"]
     assert asked_back["interrupt"] == BACK
