@@ -12,7 +12,7 @@ import httpx2
 from sleuth.agents.llm.completions import Completion, token_count
 from sleuth.agents.llm.errors import ServerError, as_model_error
 from sleuth.agents.model import Listener, Message
-from sleuth.tools.errors import ModelError, UsageError
+from sleuth.tools.errors import ModelError, ModelTimeout, UsageError
 from sleuth.tools.http import RETRIES, UnusableReply, bounded_async_client, is_temporary, retry_pause
 from sleuth.tools.settings import Settings, client_options
 
@@ -22,6 +22,10 @@ _PROBE = {"messages": [{"role": "user", "content": "Say hello."}], "temperature"
 
 _REFUSALS = (400, 404, 405, 422, 501)
 """Statuses of missing or unsupported features."""
+
+
+LIST_SECONDS = 10.0
+"""The most seconds to wait for the list of a server's models; a call may take SLEUTH_TIMEOUT."""
 
 
 class Endpoint:
@@ -57,9 +61,17 @@ class Endpoint:
 
         Raises:
             UsageError: it is a server of another kind.
-            ModelError: it cannot be reached.
+            ModelError: it cannot be reached, or does not list them within `LIST_SECONDS`.
         """
-        entries = (await self._json(f"{self.url}/models", needs_server=True)).get("data")
+        seconds = min(LIST_SECONDS, self.timeout)
+        try:
+            async with asyncio.timeout(seconds):
+                entries = (await self._json(f"{self.url}/models", needs_server=True)).get("data")
+        except (TimeoutError, ModelTimeout) as error:
+            raise ModelTimeout(
+                f"The model server at {self.url} accepts connections, but has not listed its models within "
+                f"{seconds:g} s: restart it, or choose another one with SLEUTH_MODEL_URL."
+            ) from error
         if not isinstance(entries, list):
             raise UsageError(f"There is no OpenAI-compatible server at {self.url}: does SLEUTH_MODEL_URL lack its /v1?")
         named = [entry for entry in entries if isinstance(entry, dict) and "id" in entry]

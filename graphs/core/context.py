@@ -172,14 +172,13 @@ class SubrunRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class SubrunResult:
-    """The result of a sub-run, which stays in its own thread; `found` are the references of its passages."""
+    """The result of a sub-run, which stays in its own thread."""
 
     thread: str
     verdict: Verdict
     notes: dict[str, Note]
     calls: dict[str, CallRecord]
     warnings: list[str]
-    found: list[str]
 
 
 RunSubrun = Callable[[SubrunRequest], Coroutine[Any, Any, SubrunResult]]

@@ -24,7 +24,6 @@ from langgraph.runtime import RunControl
 from langgraph.types import Command, StateSnapshot
 
 from sleuth.graphs.core.context import Context, MethodSettings, SubrunRequest, SubrunResult
-from sleuth.graphs.core.state import find_hashes
 from sleuth.graphs.core.streaming import TokenStream
 from sleuth.graphs.persistence.tables import LONGEST_NAME
 from sleuth.graphs.registry import configure, runnable
@@ -201,8 +200,7 @@ async def begin_subrun(
 def end_subrun(thread: str, values: Mapping[str, Any]) -> SubrunResult:
     """Return what the outer run keeps of a sub-run, from the values of its last state."""
     kept = ("verdict", "notes", "calls", "warnings")
-    found = sorted(find_hashes({name: value for name, value in values.items() if name != "calls"}))
-    return SubrunResult(thread=thread, found=found, **{name: values[name] for name in kept})
+    return SubrunResult(thread=thread, **{name: values[name] for name in kept})
 
 
 _BEGAN, _BEFORE = "sleuth_began", "sleuth_seconds_before"

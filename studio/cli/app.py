@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Annotated, Any, ParamSpec
 
 import typer
+from typer._click.shell_completion import CompletionItem
 from typer.core import TyperGroup
 from typer.main import get_group
 
@@ -59,6 +60,14 @@ class LazyGroup(TyperGroup):
         """Write the list of the commands; the base imports each of them for its docstring."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[CompletionItem]:  # noqa: ANN401 - of Click
+        """Return the options or commands that begin so; the base imports each command for its docstring."""
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        return [
+            CompletionItem(name, help=summary) for name, (_, summary) in COMMANDS.items() if name.startswith(incomplete)
+        ]
 
 
 app = typer.Typer(

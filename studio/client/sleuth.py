@@ -299,31 +299,6 @@ class Sleuth:
         return replace(context, hops=CheckpointerSubruns(saver=saver, context=context, profile=profile))
 
 
-OPEN_SECONDS = 10.0
-"""The most seconds to wait for the list of a server's models; a call may take SLEUTH_TIMEOUT."""
-
-
-async def offered_models(settings: Settings) -> list[str]:
-    """Return the models that the model server lists.
-
-    Raises:
-        ModelError: it cannot be reached, or does not answer soon.
-        UsageError: it is a server of another kind.
-    """
-    endpoint = await asyncio.to_thread(import_module, "sleuth.agents.llm.endpoint")
-    seconds = min(OPEN_SECONDS, settings.timeout)
-    try:
-        async with await asyncio.to_thread(
-            endpoint.Endpoint, settings.model_copy(update={"timeout": seconds})
-        ) as opened:
-            return [*await opened.models()]
-    except ModelTimeout as error:
-        raise ModelTimeout(
-            f"The model server at {settings.model_url} accepts connections, but has not listed its models within "
-            f"{seconds:g} s: restart it, or choose another one with SLEUTH_MODEL_URL."
-        ) from error
-
-
 async def last_answer(events: AsyncGenerator[Event]) -> Answer:
     """Return the answer of a run, ignoring its steps."""
     async with aclosing(events) as stream:
@@ -396,7 +371,6 @@ async def open_client(
         ModelError: no model server answers, or it does not soon.
     """
     if model is None:
-        await offered_models(settings)  # the client itself waits as long as for a call
         client = await asyncio.to_thread(import_module, "sleuth.agents.llm.client")
         async with client.LLMClient.open(settings) as opened:
             yield opened

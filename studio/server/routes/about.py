@@ -9,9 +9,9 @@ from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import PlainTextResponse
 
+from sleuth.agents.llm.endpoint import Endpoint
 from sleuth.graphs.core.method import REPORT, SURVEY, Method
 from sleuth.graphs.registry import METHODS, arrows, runnable
-from sleuth.studio.client.sleuth import offered_models as list_models
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.state import AccessDep, ServerStateDep
@@ -71,7 +71,8 @@ async def owners(server: ServerStateDep, owner: Owner) -> list[str]:
 async def offered_models(server: ServerStateDep, owner: Owner) -> list[str]:
     """Return the models that a run may use; empty if the model server cannot be asked."""
     with suppress(SleuthError):
-        return await list_models(server.settings)
+        async with await asyncio.to_thread(Endpoint, server.settings) as endpoint:
+            return [*await endpoint.models()]
     return []
 
 

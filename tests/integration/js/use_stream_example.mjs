@@ -26,13 +26,11 @@ const until = async (condition) => {
   }
 };
 
+const observer = new page.window.MutationObserver(() => messages()[1] && partial.add(messages()[1]));
+observer.observe(document.body, { childList: true, subtree: true, characterData: true });
 await until(() => document.querySelector("input"));
 document.querySelector("input").value = question;
 document.querySelector("form").requestSubmit();
-await until(() => {
-  const [, answer] = messages();
-  if (answer) partial.add(answer);
-  return answer?.includes("[1] ");
-});
+await until(() => messages()[1]?.includes("[1] "));
 console.log(JSON.stringify({ messages: messages(), partial: [...partial] }));
 process.exit(0);

@@ -454,7 +454,7 @@ SEVERAL = b'HTTP/1.1 200 OK\r\nContent-Length: 36\r\nConnection: close\r\n\r\n{"
 async def test_documents_are_searched_without_a_model_server(
     tmp_path: Path, answers: str | bytes, default: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sleuth.studio.client.sleuth.OPEN_SECONDS", 1.0)
+    monkeypatch.setattr("sleuth.agents.llm.endpoint.LIST_SECONDS", 1.0)
 
     async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if isinstance(answers, str):

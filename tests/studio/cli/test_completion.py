@@ -8,7 +8,7 @@ from sleuth.studio.cli.app import app
 
 @pytest.mark.parametrize(
     ("words", "expected"),
-    [("resu", ["resume"]), ("ask --max-c", ["--max-calls"]), ("runs pr", ["prune"])],
+    [("resu", ["resume"]), ("--vers", ["--version"]), ("ask --max-c", ["--max-calls"]), ("runs pr", ["prune"])],
 )
 def test_words_are_completed(words: str, expected: list[str]) -> None:
     environment = {

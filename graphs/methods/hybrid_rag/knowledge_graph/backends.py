@@ -93,11 +93,11 @@ async def open_graph(
 ) -> AsyncIterator[KnowledgeGraph | None]:
     """Open the server at a URL as in the settings; it is not contacted yet.
 
-    Without a URL it is the graph of the collection's triples, and None if there are none. Graphs are made in a thread,
-    since the first one reads the list of functions.
+    Without a URL it is the graph of the collection's triples, and None without them. Graphs are made in a thread, since
+    the first one reads the list of functions.
     """
     if url is None:
-        yield await asyncio.to_thread(CollectionGraph, triples) if triples and await triples.any() else None
+        yield await asyncio.to_thread(CollectionGraph, triples) if triples else None
         return
     options = client_options(url, proxy) | {"base_url": url, "timeout": 10.0}
     async with await asyncio.to_thread(bounded_async_client, options) as client:
