@@ -16,6 +16,7 @@ from sleuth.studio.evaluation.scoring import (
     Scores,
     answer_scores,
     citation_scores,
+    color_scores,
     summarise,
 )
 
@@ -32,6 +33,10 @@ QUALITY = {
 EVIDENCE = {
     "answered_em": ("EM of answered", "EM over the questions that were not refused."),
     "answered_f1": ("F1 of answered", "F1 over the questions that were not refused."),
+    "green": ("green", "Answers that their sources support well."),
+    "green_right": ("right of green", "Green answers that contain a right one."),
+    "amber": ("amber", "Answers that their sources support only weakly."),
+    "amber_right": ("right of amber", "Amber answers that contain a right one."),
     "support": ("support", "Answers with a citation of a gold passage."),
     "citation_precision": ("citation precision", "Citations that are of gold passages."),
     "citation_recall": ("citation recall", "Gold passages that are cited."),
@@ -93,8 +98,9 @@ class Result:
         """Return the result with every metric."""
         answered, checked, gold = self.status == "answered", self.checked, set(question.gold)
         shown = len(gold & set(self.shown)) / len(gold) if gold else None
-        scores: dict[str, float | None] = {
-            **answer_scores(self.status, self.text, question.answers, self.judged),
+        scores = answer_scores(self.status, self.text, question.answers, self.judged)
+        scores |= {
+            **color_scores(self.status, checked, scores.get("contained")),
             **citation_scores(self.cited, question.gold, answered=answered),
             "quoted": self.quoted if answered else None,
             "faithfulness": checked["score"] if checked else None,

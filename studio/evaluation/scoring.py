@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from typing_extensions import TypedDict
 
+from sleuth.graphs.core.answer import Support, is_weak
 from sleuth.studio.evaluation.data import INVALID, GoldQuestion
 
 if TYPE_CHECKING:
@@ -121,6 +122,19 @@ def citation_scores(
         "support": float(any(right)),
         "citation_precision": sum(right) / len(right) if right else None,
         "citation_recall": len(found) / len(set(gold)),
+    }
+
+
+def color_scores(status: str, support: Support | None, right: float | None) -> dict[str, float | None]:
+    """Return whether an answer is green and whether it is amber, and of each whether it is `right`."""
+    weak = is_weak(status, support)
+    well = status == "answered" and support is not None and not weak
+    is_checked = well or weak or status != "answered"
+    return {
+        "green": float(well) if is_checked else None,
+        "green_right": right if well else None,
+        "amber": float(weak) if is_checked else None,
+        "amber_right": right if weak else None,
     }
 
 

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import pytest
 
+from sleuth.graphs.core.answer import Support
 from sleuth.studio.evaluation import scoring
 from sleuth.studio.evaluation.data import GoldQuestion
 from sleuth.studio.evaluation.results import Result
@@ -192,6 +193,27 @@ def test_crag_score_and_refusal(
 def test_without_right_answers_only_refusals_are_scored() -> None:
     assert scoring.answer_scores("answered", "cat", []) == {"refused": 0}
     assert scoring.answer_scores("unknown", "", []) == {"refused": 1}
+
+
+@pytest.mark.parametrize(
+    ("status", "weak", "text", "answer", "colors"),
+    [
+        ("answered", False, "a cat", "cat", (1, 1, 0, None)),
+        ("answered", False, "dog", "cat", (1, 0, 0, None)),
+        ("answered", True, "cat", "cat", (0, None, 1, 1)),
+        ("answered", True, "cat", "", (0, None, 1, 0)),
+        ("answered", None, "cat", "cat", (None, None, None, None)),
+        ("unknown", None, "", "cat", (0, None, 0, None)),
+        ("unknown", True, "", "", (0, None, 0, None)),
+    ],
+)
+def test_colors_and_right_answers_of_each(
+    *, status: str, weak: bool | None, text: str, answer: str, colors: tuple[float | None, ...]
+) -> None:
+    support = None if weak is None else Support(score=0.5, answerable=0.5, weak=weak)
+    result = Result(thread="t", system="s", question="q", status=status, text=text, checked=support)
+    scores = result.scored(GoldQuestion(set="s", id="q", question="?", answers=(answer,))).scores
+    assert tuple(scores[name] for name in ("green", "green_right", "amber", "amber_right")) == colors
 
 
 def names(id: str) -> list[str]:
