@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Annotated, Any, Protocol, Self, TypedDict, TypeVar
 
 from langchain_core.callbacks.base import Callbacks
@@ -12,7 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from sleuth.agents.model import Model
 from sleuth.agents.model_calls.caller import CallRecord
-from sleuth.agents.roles.judging import Attributes
 from sleuth.graphs.core.answer import Note, Threshold, Verdict
 from sleuth.graphs.core.streaming import TokenStream
 from sleuth.tools.evidence_checker import EvidenceChecker
@@ -37,14 +37,6 @@ class KnowledgeGraph(Protocol):
 
     async def answer(self, function: Any, arguments: dict[str, Any]) -> Any:  # noqa: ANN401 - a function, any JSON
         """Return the result of a validated call as plain JSON, None if it has none."""
-        ...
-
-
-class AttributePredictor(Protocol):
-    """Predicts the domain of a question, and whether its answer changes with time."""
-
-    async def predict(self, question: str) -> Attributes:
-        """Return the attributes of a question."""
         ...
 
 
@@ -189,12 +181,11 @@ RunSubrun = Callable[[SubrunRequest], Coroutine[Any, Any, SubrunResult]]
 class Services:
     """Dependencies that runs share.
 
-    `embedder` compares texts; `thresholds` are those fitted for the models in use, by prompt; `graph` and `predictor`
-    are the knowledge graph and the classifier of question attributes of hybrid-rag; `checker` reads the evidence of
-    answers, unless a method's settings switch it off; `tracing` applies to the runs that sleuth starts, where the
-    callbacks and the parent run have no tracer, and `trace_texts` adds texts to OpenTelemetry's spans;
-    `require_citations` is the default of the setting of that name; `demo` marks the demo model, whose judgement of a
-    question or an answer is of no use.
+    `embedder` compares texts; `thresholds` are those fitted for the models in use, by prompt; `graph` is the knowledge
+    graph of hybrid-rag; `checker` reads the evidence of answers, unless a method's settings switch it off; `home` has
+    what a person has trained; `tracing` applies to the runs that sleuth starts, where the callbacks and the parent run
+    have no tracer, and `trace_texts` adds texts to OpenTelemetry's spans; `require_citations` is the default of the
+    setting of that name; `demo` marks the demo model, whose judgement of a question or an answer is of no use.
     """
 
     model: Model
@@ -203,8 +194,8 @@ class Services:
     triples: TripleStore = field(default_factory=MemoryTriples)
     thresholds: Mapping[str, Threshold] = field(default_factory=dict)
     graph: KnowledgeGraph | None = None
-    predictor: AttributePredictor | None = None
     checker: EvidenceChecker | None = None
+    home: Path | None = None
     tracing: Tracing = "off"
     trace_texts: bool = False
     require_citations: bool = False

@@ -23,7 +23,6 @@ from sleuth.graphs.core.method import CHAT, MODELLESS_METHOD
 from sleuth.graphs.core.streaming import Event, TokenStream, in_fresh_context
 from sleuth.graphs.core.thresholds import fitted_thresholds
 from sleuth.graphs.evidence.reading_model import with_reading_roles
-from sleuth.graphs.methods.hybrid_rag.question_attributes import find_svm
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.execution import CheckpointerSubruns
@@ -411,7 +410,7 @@ async def open_services(
             the settings name none.
 
     Raises:
-        StoreError: a trained classifier, a fitted threshold or the knowledge graph's file cannot be read.
+        StoreError: a fitted threshold or the knowledge graph's file cannot be read.
         MissingExtra: SLEUTH_TRACING is `otel`, and the extra `otel` is not installed.
     """
     await asyncio.to_thread(open_tracer, settings.tracing)
@@ -434,6 +433,6 @@ async def open_services(
             require_citations=bool(settings.require_citations),
             demo=model.name_of("default") == DEMO_MODEL,
             checker=checker,
-            predictor=await asyncio.to_thread(find_svm, settings.home, collection.embedder),
+            home=settings.home,
             thresholds=await asyncio.to_thread(fitted_thresholds, [settings.home, *PACKAGED.values()], model.name_of),
         )

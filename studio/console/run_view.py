@@ -82,17 +82,17 @@ def _summary(update: dict[str, Any]) -> str:
     return f"{counted(len(calls), 'model call')}, {tokens:,} tokens, {seconds:.1f} model seconds" if calls else ""
 
 
-def subruns_view(hops: Sequence[Subrun]) -> RenderableType:
+def subruns_view(subruns: Sequence[Subrun]) -> RenderableType:
     """Return the methods that `auto` ran, each with its reason and thread."""
     lines = []
-    for number, hop in enumerate(hops, 1):
-        status = outcome_in_words(hop["status"], weak=None)
-        sure = "" if hop["confidence"] is None else f", P(correct) {hop['confidence']:.2f}"
-        about = f"  {status}{sure}, {counted(hop['cost']['calls'], 'model call')}, thread {hop['thread']}"
-        lines.append(Text.assemble(f"{number}. ", (hop["method"], "bold"), (about, "dim")))
-        lines.append(Text(f"   reason: {hop['why']}", style="dim"))
-        text = shorten(hop["text"], 200, placeholder="…")
-        lines += [Text(f"   answer: {text}", style="dim")] if hop["doubt"] and text else []
+    for number, subrun in enumerate(subruns, 1):
+        status = outcome_in_words(subrun["status"], weak=None)
+        sure = "" if subrun["confidence"] is None else f", P(correct) {subrun['confidence']:.2f}"
+        about = f"  {status}{sure}, {counted(subrun['cost']['calls'], 'model call')}, thread {subrun['thread']}"
+        lines.append(Text.assemble(f"{number}. ", (subrun["method"], "bold"), (about, "dim")))
+        lines.append(Text(f"   reason: {subrun['why']}", style="dim"))
+        text = shorten(subrun["text"], 200, placeholder="…")
+        lines += [Text(f"   answer: {text}", style="dim")] if subrun["doubt"] and text else []
     return Group(*lines)
 
 

@@ -127,11 +127,11 @@ async def _archive(home: Path) -> AsyncIterator[Archive]:
         await asyncio.to_thread(engine.dispose)
 
 
-async def _announce(thread: str, hop: SubrunRequest) -> None:
+async def _announce(thread: str, subrun: SubrunRequest) -> None:
     """Register the thread of a sub-run with the server, so that Studio shows its steps too."""
-    metadata = {"part_of": hop.parent, "hop": hop.number, "parent_checkpoint": hop.checkpoint}
+    metadata = {"part_of": subrun.parent, "subrun": subrun.number, "parent_checkpoint": subrun.checkpoint}
     client = get_client()
-    await client.threads.create(thread_id=thread, graph_id=hop.method, metadata=metadata, if_exists="do_nothing")
+    await client.threads.create(thread_id=thread, graph_id=subrun.method, metadata=metadata, if_exists="do_nothing")
 
 
 def _without_empty(values: dict[str, Any]) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from sleuth.graphs.methods.hybrid_rag import references, sources
 from sleuth.graphs.methods.hybrid_rag.calculator import names
 from sleuth.graphs.methods.hybrid_rag.question_attributes import (
     TRAINING,
+    find_svm,
     packaged_examples,
     select_demonstrations,
 )
@@ -99,10 +100,11 @@ async def classify(state: State, call: Call[Settings]) -> Update:
     }
     if not settings.attributes:
         return update
-    predictor = None if settings.predictor == "in_context" else context.predictor
+    takes_svm = settings.predictor == "svm"
+    predictor = await asyncio.to_thread(find_svm, context.home, context.embedder) if takes_svm else None
     if not (predictor or call.affords(2 * settings.votes)):
         return {**update, "warnings": [_no_room("The model's vote on the question's attributes")]}
-    if not predictor and settings.predictor == "svm":
+    if not predictor and takes_svm:
         call.model.warn(_NO_SVM)
     if predictor:
         predicted = await predictor.predict(state.question)

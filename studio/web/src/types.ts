@@ -101,7 +101,7 @@ export interface Cost extends NodeCost {
   nodes: Record<string, NodeCost>;
 }
 
-export interface Hop {
+export interface Subrun {
   method: string;
   why: string;
   thread: string;
@@ -133,7 +133,7 @@ export interface Answer {
     /** Another answer, which the sources support more. */
     also?: { text: string; citations: Citation[] };
   };
-  hops?: Hop[];
+  hops?: Subrun[];
   /** The table of a survey. */
   table?: Survey;
   /** The number of documents, if a survey of all is offered. */

@@ -3,8 +3,9 @@
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from scenes import Case, Json, Replying, Shelf, passage, resolves
@@ -69,8 +70,8 @@ def hybrid(
     model = Replying(lambda request: changed.get(request.prompt, said(request.prompt)))
     chosen = Settings.model_validate({"asked_at": TODAY, **(values or {})})
     case = Case(hybrid_rag.graph, more.pop("model", model), Shelf(list(passages)), chosen, **more)
-    services = {"graph": graph or LocalGraph({"open": FOUND}), "predictor": predictor or Foreseen(), "pages": pages}
-    return Setting(case, services)
+    services = {"graph": graph or LocalGraph({"open": FOUND}), "pages": pages}
+    return Setting(case, services, predictor or Foreseen())
 
 
 @dataclass(frozen=True)
@@ -79,9 +80,11 @@ class Setting:
 
     case: Case
     services: Json
+    predictor: Foreseen | None
 
     async def run(self, question: str = QUESTION, notes: Any = None, **more: Any) -> Json:
-        return await self.case.run(question, notes, **self.services, **more)
+        with patch.object(hybrid_rag, "find_svm", lambda _home, _embedder: self.predictor):
+            return await self.case.run(question, notes, **self.services, **more)
 
     @property
     def warnings(self) -> list[str]:
@@ -217,8 +220,7 @@ async def test_hybrid_rag_predicts_attributes_by_votes() -> None:
 
 
 async def test_hybrid_rag_without_svm_votes_with_warning() -> None:
-    setting = hybrid(model=voting())
-    setting.services["predictor"] = None
+    setting = replace(hybrid(model=voting()), predictor=None)
     assert (await setting.run())["status"] == "answered"
     assert "there is no SVM for the embedder" in setting.warnings[0]
     assert setting.case.state["attributes"] == {"domain": "open", "dynamic": False}

@@ -130,15 +130,15 @@ def packaged_svm() -> LinearSvm:
     return LinearSvm.load(Path(__file__).with_name("svm.npz"))
 
 
-def find_svm(home: Path, embedder: Embedder | None) -> SvmPredictor | None:
+def find_svm(home: Path | None, embedder: Embedder | None) -> SvmPredictor | None:
     """Return the SVM for an embedder: the one trained in a home, or the package's own, in this order.
 
     Blocks: reads files. Raises StoreError where the one in the home cannot be used.
     """
     if embedder is None:
         return None
-    trained = home / TRAINED
-    svms = ([LinearSvm.load(trained)] if trained.exists() else []) + [packaged_svm()]
+    trained = home / TRAINED if home else None
+    svms = ([LinearSvm.load(trained)] if trained and trained.exists() else []) + [packaged_svm()]
     fitting = (svm for svm in svms if _model_name(svm.embedder) == _model_name(embedder.name))
     return next((SvmPredictor(svm, embedder) for svm in fitting), None)
 

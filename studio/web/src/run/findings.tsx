@@ -137,11 +137,11 @@ function SubRuns({ answer: { hops } }: { answer: Answer }) {
     <section aria-label="Methods used">
       <h2>Methods used</h2>
       <ol className="hops">
-        {hops.map((hop, at) => (
+        {hops.map((subrun, at) => (
           <li key={at}>
-            <a href={hrefOf("runs", hop.thread)}>{hop.method}</a>: {statusInWords(hop.status)}
-            {hop.confidence !== null && `, probably correct to ${Math.round(100 * hop.confidence)} %`}{" "}
-            <span className="quiet">({hop.doubt || hop.why})</span>
+            <a href={hrefOf("runs", subrun.thread)}>{subrun.method}</a>: {statusInWords(subrun.status)}
+            {subrun.confidence !== null && `, probably correct to ${Math.round(100 * subrun.confidence)} %`}{" "}
+            <span className="quiet">({subrun.doubt || subrun.why})</span>
           </li>
         ))}
       </ol>

@@ -84,7 +84,7 @@ export function findingsOf({ update, node }: Pick<LiveStep, "update" | "node">):
     ...texts("drafts", "answer").map((draft) => `Draft: ${draft || "nothing"}`),
     ...entries("notes").map(noteLine),
     ...texts("attempts", "answer").map((answer) => `Tried: ${answer || "no answer"}`),
-    ...entries("hops").map((hop) => `${textOf(hop.method)}: ${statusInWords(textOf(hop.status))}`),
+    ...entries("hops").map((subrun) => `${textOf(subrun.method)}: ${statusInWords(textOf(subrun.status))}`),
     update.halted === true ? "The budget is used up." : "",
   ];
   return [...new Set(lines.filter(Boolean))];
