@@ -83,7 +83,7 @@ LABELS: dict[ReferenceKind, str] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LabelledSource(Source):
+class LabeledSource(Source):
     """A reference with its kind."""
 
     kind: ReferenceKind
@@ -96,7 +96,7 @@ def format_references(references: Sequence[Source]) -> str:
     """
     blocks: list[str] = []
     for at, each in enumerate(references, start=1):
-        kind = each.kind if isinstance(each, LabelledSource) else "text"
+        kind = each.kind if isinstance(each, LabeledSource) else "text"
         blocks.append(_fenced(f"{at}" if kind in ("text", "table") else f"{at} ({LABELS[kind]})", at, each))
     return "\n".join(blocks) or "(no sources)"
 

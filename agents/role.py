@@ -64,7 +64,7 @@ class Output(BaseModel):
         return info.context.read_field(cls, info.field_name, value, read) if info.context else read(value)
 
 
-class LabelledOutput(Output):
+class LabeledOutput(Output):
     """Base of outputs with a label, which decides the fields that a guided reply writes, so a short verdict is cheap.
 
     Attributes:

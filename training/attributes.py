@@ -133,7 +133,7 @@ def _validate(
 
 
 def main(
-    data: Annotated[Path | None, typer.Argument(help="Labelled questions, JSON Lines; default: the own.")] = None,
+    data: Annotated[Path | None, typer.Argument(help="Labeled questions, JSON Lines; default: the own.")] = None,
     out: Annotated[Path | None, typer.Option(help=f"Where the SVM goes; default: {TRAINED} in SLEUTH_HOME.")] = None,
     seed: Annotated[int, typer.Option(help="Of the folds and the intervals.")] = 0,
 ) -> None:

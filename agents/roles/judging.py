@@ -10,7 +10,7 @@ from pydantic import Field, StrictBool, StringConstraints
 from sleuth.agents.formatting import Evidence, Fenced, Sources, Steps
 from sleuth.agents.model import Sampling
 from sleuth.agents.model_calls.caller import ModelCaller
-from sleuth.agents.role import Input, LabelledOutput, Role
+from sleuth.agents.role import Input, LabeledOutput, Role
 from sleuth.agents.roles.inputs import QuestionInput, SourcesInput
 from sleuth.agents.roles.planning import MAX_STEPS
 from sleuth.tools.errors import BadReply
@@ -31,7 +31,7 @@ class ReviewInput(ReviewStepInput):
     trajectory: Steps
 
 
-class StepReview(LabelledOutput):
+class StepReview(LabeledOutput):
     """The verdict: PASS keeps the draft, REVISED has `answer` and `citations`, UNCONFIDENT a new `question`."""
 
     label = "status"
@@ -181,7 +181,7 @@ class Attributes:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question and what it was labelled."""
+    """A question and what it was labeled."""
 
     question: Annotated[str, StringConstraints(pattern=r"\S")]
     domain: Domain
@@ -193,7 +193,7 @@ Demonstrations = tuple[tuple[Example, ...], tuple[Example, ...]]
 
 
 class ClassifyInput(Input):
-    """A question, and questions that were labelled by hand."""
+    """A question, and questions that were labeled by hand."""
 
     question: str
     examples: tuple[Example, ...]

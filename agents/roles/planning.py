@@ -19,7 +19,7 @@ from sleuth.agents.formatting import (
     format_steps,
 )
 from sleuth.agents.model import Sampling
-from sleuth.agents.role import Input, LabelledOutput, Output, Role
+from sleuth.agents.role import Input, LabeledOutput, Output, Role
 from sleuth.agents.roles.inputs import QuestionInput, StepsInput
 from sleuth.agents.roles.reasoning import MAX_QUOTES
 
@@ -154,7 +154,7 @@ FUSE = Role("fuser/fuse", FuseInput, Fused, Sampling(max_tokens=200, temperature
 # Follow-up questions (Self-Ask, section 3)
 
 
-class FollowUp(LabelledOutput):
+class FollowUp(LabeledOutput):
     """With "Yes" the next `question`, with "No" the final `answer`, empty where there is none."""
 
     label = "follow_up"
@@ -186,7 +186,7 @@ class ActInput(StepsInput):
     sources: tuple[SearchResult, ...]
 
 
-class _Acted(LabelledOutput):
+class _Acted(LabeledOutput):
     """The parts of an action, empty where they do not belong to it."""
 
     query: str = Field(default="", max_length=240)
@@ -259,7 +259,7 @@ def render_chain(input: SoFar) -> dict[str, str]:
     return {"known": format_steps(input.known), "chain": chain, "question": input.question}
 
 
-class Next(LabelledOutput):
+class Next(LabeledOutput):
     """[SUBQ] with the next sub-query in `query`, or [SUFFICIENT]."""
 
     label = "plan"

@@ -34,7 +34,7 @@ from sleuth.agents.roles.reading import READ
 from sleuth.graphs.core.context import Budget
 from sleuth.studio.evaluation.models import BudgetSpent, EvaluationBudget, EvaluationModel
 from sleuth.studio.evaluation.run_folder import append_line, read_lines
-from sleuth.studio.evaluation.scoring import contained, f1, normalise
+from sleuth.studio.evaluation.scoring import contained, f1, normalize
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import BadReply, ContextTooLong, UsageError
 from sleuth.tools.search import Query
@@ -54,7 +54,7 @@ FOUND_AMONG = 5
 """Passages of a search by the question: its own must be one of them, and none may answer an unanswerable question."""
 SENTENCE = range(40, 301)
 """Characters of a sentence from which a question is written."""
-NEIGHBOURS = 10
+NEIGHBORS = 10
 """Passages among which one is searched that shares a name."""
 
 Kind = Literal["single", "multi", "unanswerable"]
@@ -174,7 +174,7 @@ def _add(row: Row, made: list[Row], path: Path) -> Row:
     """Append a question to the file; one that is there already is a dropped candidate."""
     if "reason" in row:
         return row
-    if any(normalise(row["question"]) == normalise(known["question"]) for known in made):
+    if any(normalize(row["question"]) == normalize(known["question"]) for known in made):
         return {"candidate": row["made_from"], "reason": "the question was written before"}
     append_line(path, row)
     made.append(row)
@@ -199,7 +199,7 @@ async def _candidates(collection: Collection, kind: Kind, seed: int, made: Seque
 
 async def _linked(collection: Collection, passage: Passage) -> list[Candidate]:
     """Return the passage with each one that it names or that names it, along the entity graph."""
-    query = Query(text=f"{passage.title}. {passage.text[:300]}", mode="graph", k=NEIGHBOURS)
+    query = Query(text=f"{passage.title}. {passage.text[:300]}", mode="graph", k=NEIGHBORS)
     linked = []
     for hit in await collection.search(query):
         for reason in hit.why.reasons if hit.why else ():
@@ -254,7 +254,7 @@ async def _write_multi(candidate: Candidate, caller: ModelCaller, _collection: C
     question, answer = written.question, written.answer
     _check(question, answer, second)
     _drop_if(contained(question, [candidate.name]), "the question contains the name that connects the passages")
-    is_name = normalise(answer) == normalise(candidate.name)
+    is_name = normalize(answer) == normalize(candidate.name)
     _drop_if(is_name, "the answer is the name that connects the passages")
     _drop_if(not await _answers(caller, question, answer, [first, second]), "the second pass gives another answer")
     for passage in candidate.passages:
@@ -290,7 +290,7 @@ async def _answers(caller: ModelCaller, question: str, answer: str, passages: Se
 
 def _check(question: str, answer: str, passage: Passage) -> None:
     """Raise _Dropped if a question cannot be used."""
-    _drop_if(not normalise(question) or not normalise(answer), "the question or its answer is empty")
+    _drop_if(not normalize(question) or not normalize(answer), "the question or its answer is empty")
     _drop_if(not contained(f"{passage.title}. {passage.text}", [answer]), "the answer is not in the passage")
     _drop_if(contained(question, [answer]), "the question contains its answer")
     _check_form(question)

@@ -17,7 +17,7 @@ from sleuth.studio.evaluation.scoring import (
     answer_scores,
     citation_scores,
     color_scores,
-    summarise,
+    summarize,
 )
 
 RESULTS = "results.jsonl"
@@ -148,7 +148,7 @@ def methods_result(
         "failed": sum(result.status == "failed" for result in by_place.values()),
         "unfinished": len(systems) * len(questions) - len(by_place),
         "ended": ended,
-        "summary": summarise(table, whole, list(METRICS), compared=COMPARED, seed=seed),
+        "summary": summarize(table, whole, list(METRICS), compared=COMPARED, seed=seed),
         "answers": [_answer(question, own[question.key]) for question in whole for own in kept.values()],
     }
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from sleuth.studio.evaluation.data import GoldQuestion
 from sleuth.studio.evaluation.run_folder import write_lines
-from sleuth.studio.evaluation.scoring import scores_by, summarise
+from sleuth.studio.evaluation.scoring import scores_by, summarize
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search import Mode, Query
@@ -54,7 +54,7 @@ async def measure_search(
         p50, p95 = map(float, np.quantile(taken, [0.5, 0.95]))
         speed[mode] = {"first_seconds": first, "p50_ms": p50, "p95_ms": p95}
     await asyncio.to_thread(write_lines, out / FOUND, found)
-    summary = summarise(scores_by("mode", found), judged, METRICS, compared=COMPARED, seed=seed)
+    summary = summarize(scores_by("mode", found), judged, METRICS, compared=COMPARED, seed=seed)
     return {"modes": list(modes), "summary": summary, "speed": speed}
 
 

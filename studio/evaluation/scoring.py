@@ -31,24 +31,24 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-def normalise(text: str) -> str:
+def normalize(text: str) -> str:
     """Return text normalized as by SQuAD's evaluate-v2.0.py: lower case, no ASCII punctuation or English articles."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def exact_match(reply: str, answers: Sequence[str]) -> float:
     """Return 1 if the normalized answer equals an accepted one."""
-    return float(normalise(reply) in _comparable(answers))
+    return float(normalize(reply) in _comparable(answers))
 
 
 def f1(reply: str, answers: Sequence[str]) -> float:
     """Return the harmonic mean of word precision and recall, against the closest accepted answer."""
-    return max(_f1(normalise(reply).split(), answer.split()) for answer in _comparable(answers))
+    return max(_f1(normalize(reply).split(), answer.split()) for answer in _comparable(answers))
 
 
 def _comparable(answers: Sequence[str]) -> list[str]:
     """Return normalized answers, as in SQuAD's script without those that become empty, unless there is no other."""
-    return [normalise(answer) for answer in answers if normalise(answer) or not answer] or [""]
+    return [normalize(answer) for answer in answers if normalize(answer) or not answer] or [""]
 
 
 def _f1(reply: list[str], answer: list[str]) -> float:
@@ -62,7 +62,7 @@ def contained(reply: str, answers: Sequence[str]) -> float:
     """Return 1 if an accepted answer is contained in the text, word for word after normalizing (CRP-RAG's exact
     match).
     """
-    spoken = f" {normalise(reply)} "
+    spoken = f" {normalize(reply)} "
     return max(float(_within(answer, spoken)) for answer in _comparable(answers))
 
 
@@ -140,10 +140,10 @@ def color_scores(status: str, support: Support | None, right: float | None) -> d
 
 def quoted(text: str, quotes: Sequence[str]) -> float | None:
     """Return 1 if a quote contains the answer, word for word after normalizing; None for yes, no or nothing."""
-    answer = normalise(text)
+    answer = normalize(text)
     if answer in ("", "yes", "no"):
         return None
-    return max((float(_within(answer, f" {normalise(quote)} ")) for quote in quotes), default=0.0)
+    return max((float(_within(answer, f" {normalize(quote)} ")) for quote in quotes), default=0.0)
 
 
 SystemScores = Mapping[str, Mapping[str, float | None]]
@@ -185,7 +185,7 @@ class Difference(Interval):
     needed: int | None
 
 
-def summarise(
+def summarize(
     scores: Scores, questions: Sequence[GoldQuestion], metrics: Sequence[str], *, compared: Sequence[str], seed: int
 ) -> dict[str, Any]:
     """Return means of every metric, and differences of the `compared` metrics between all pairs of systems.

@@ -25,7 +25,7 @@ class WeightsFile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     maker: str
-    licence: str
+    license: str
     file: str
     bytes: int
     sha256: str

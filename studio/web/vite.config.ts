@@ -10,7 +10,7 @@ export default defineConfig({
   // Relative, so that the same files work at / and at /app.
   base: "./",
   plugins: [react()],
-  // Whoever gets the built files gets the licences of what is in them.
+  // Whoever gets the built files gets the licenses of what is in them.
   build: { target: "es2022", license: { fileName: "licenses.md" } },
   server: { proxy: { "/v1": PROXY, "/healthz": PROXY } },
 });

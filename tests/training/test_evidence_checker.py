@@ -268,7 +268,7 @@ def test_training_lowers_the_loss_and_another_plan_is_refused(tmp_path: Path) ->
 def test_resuming_reads_the_stored_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, base = small_data(tmp_path / "data"), tiny_encoder(tmp_path / "base")
     first = train(data, tmp_path / "out", Plan(tokens=6000, batch=512), base=base, minutes=0)
-    monkeypatch.setattr("training.evidence_checker.train.with_neighbours", None)
+    monkeypatch.setattr("training.evidence_checker.train.with_neighbors", None)
     assert train(data, tmp_path / "out", Plan(tokens=9000, batch=512), base=base, minutes=0)["tokens"] > first["tokens"]
 
 

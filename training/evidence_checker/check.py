@@ -20,7 +20,7 @@ from sleuth.studio.cli.app import run_cli
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 from sleuth.tools.evidence_checker.inputs import Layout
 from training.evidence_checker.batches import PIECE
-from training.evidence_checker.examples import KINDS, UNKNOWN, Example, with_neighbours
+from training.evidence_checker.examples import KINDS, UNKNOWN, Example, with_neighbors
 from training.evidence_checker.measure import first_of_each, held_out, measure
 from training.evidence_checker.model import runner
 from training.evidence_checker.sources import MULTI_HOP, Part, of_part, read_items, read_worlds
@@ -112,7 +112,7 @@ def main(
         checker_of_run(run, base or base_folder(), threads) if run else EvidenceChecker.load(checker, threads=threads)
     )
     items = of_part(read_items(data), part) + (read_worlds(worlds) if worlds else [])
-    examples = [example for example in held_out(with_neighbours(items), seed=seed) if not sets or example.set in sets]
+    examples = [example for example in held_out(with_neighbors(items), seed=seed) if not sets or example.set in sets]
     chosen = first_of_each(examples, most or len(examples))
     chosen += questions_of(data, homes, half=half, most=questions) if homes else []
     found = measure(loaded, chosen, seed=seed)

@@ -18,7 +18,7 @@ from sleuth.tools.evidence_checker import Evidence
 from sleuth.tools.text.tokenization import sentence_spans
 from training.evidence_checker.sources import COMPARISONS, COMPLETE, MULTI_HOP, WORLDS, Item
 
-NEIGHBOURS = 6
+NEIGHBORS = 6
 """Similar passages that are kept for an item."""
 UNKNOWN = -1
 KINDS = {"span": 0, "yes": 1, "no": 2}
@@ -58,7 +58,7 @@ class Example:
     made: str
 
 
-def with_neighbours(items: Sequence[Item]) -> list[Item]:
+def with_neighbors(items: Sequence[Item]) -> list[Item]:
     """Return the items, those with one passage with similar passages of other items (by TF-IDF) as `others`.
 
     A similar passage that contains the answer, or a third of the words of the statement, is left out: it may be
@@ -70,12 +70,12 @@ def with_neighbours(items: Sequence[Item]) -> list[Item]:
             at for at, item in enumerate(items) if item.set not in MULTI_HOP and (item.kind in RELATIONS) == statements
         ]
         if places:
-            for at, others in zip(places, _neighbours([items[at] for at in places]), strict=True):
+            for at, others in zip(places, _neighbors([items[at] for at in places]), strict=True):
                 found[at] = replace(items[at], others=others)
     return found
 
 
-def _neighbours(items: Sequence[Item]) -> Iterator[tuple[Evidence, ...]]:
+def _neighbors(items: Sequence[Item]) -> Iterator[tuple[Evidence, ...]]:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     pool = list(dict.fromkeys(item.gold[0] for item in items))
@@ -85,8 +85,8 @@ def _neighbours(items: Sequence[Item]) -> Iterator[tuple[Evidence, ...]]:
         part = items[begin : begin + 512]
         scores = (vectorizer.transform(f"{item.gold[0].title} {item.text}" for item in part) @ table).toarray()
         for item, row in zip(part, scores, strict=True):
-            nearest = [pool[at] for at in np.argsort(-row, kind="stable")[: 4 * NEIGHBOURS]]
-            yield tuple(passage for passage in nearest if not _may_be_evidence(passage, item))[:NEIGHBOURS]
+            nearest = [pool[at] for at in np.argsort(-row, kind="stable")[: 4 * NEIGHBORS]]
+            yield tuple(passage for passage in nearest if not _may_be_evidence(passage, item))[:NEIGHBORS]
 
 
 def _may_be_evidence(passage: Evidence, item: Item) -> bool:

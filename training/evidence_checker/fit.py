@@ -20,7 +20,7 @@ from sleuth.studio.evaluation.scoring import f1
 from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.evidence_checker.checker import SETTINGS, Reading, SupportFit, Temperatures, log_odds
 from training.evidence_checker.batches import PIECE
-from training.evidence_checker.examples import UNKNOWN, Example, with_neighbours
+from training.evidence_checker.examples import UNKNOWN, Example, with_neighbors
 from training.evidence_checker.measure import expected_answers, first_of_each, held_out
 from training.evidence_checker.sources import MULTI_HOP, of_part, read_items
 
@@ -79,7 +79,7 @@ def _temperature(logits: NDArray[np.floating], labels: Sequence[int]) -> float:
 
 def examples_to_fit(data: Path, worlds: Path | None, most: int) -> list[Example]:
     """Return examples of the part `tune`: `most` of each set and composition, a quarter of multi-hop questions."""
-    held = held_out(with_neighbours(of_part(read_items(data, worlds), "tune")))
+    held = held_out(with_neighbors(of_part(read_items(data, worlds), "tune")))
     return [
         example
         for is_multi_hop, number in ((False, most), (True, most // 4))

@@ -25,7 +25,7 @@ from sleuth.studio.model_server.flags import cpu_features, has_bfloat16
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker.inputs import Layout
 from training.evidence_checker.batches import PIECE, Row, batches, collate, encode, load_rows, save_rows
-from training.evidence_checker.examples import by_composition, epoch, with_neighbours
+from training.evidence_checker.examples import by_composition, epoch, with_neighbors
 from training.evidence_checker.model import SHARES, from_pretrained, losses, restore, trained
 from training.evidence_checker.sources import Item, of_part, read_comparisons, read_items
 from training.onnx_export import base_folder
@@ -180,7 +180,7 @@ class Epochs:
         return [batched[at : at + size] for at in range(0, len(batched), size)]
 
     def _encode(self, file: Path, seed: int) -> None:
-        examples = epoch(with_neighbours(self.items()), seed)
+        examples = epoch(with_neighbors(self.items()), seed)
         sys.stderr.write(f"Examples: {json.dumps(by_composition(examples))}\n")
         self.folder.mkdir(parents=True, exist_ok=True)
         for old in self.folder.glob("epoch-*.npz"):

@@ -1,6 +1,6 @@
 """A model for evaluation without a server: it plays a method's roles from a question's gold, with configurable errors.
 
-Its replies are labelled: `Reply.model` is "simulated". It never waits; seconds are virtual.
+Its replies are labeled: `Reply.model` is "simulated". It never waits; seconds are virtual.
 """
 
 from collections.abc import Callable

@@ -331,7 +331,7 @@ class _Writer:
         self._append(self._plan.subject.name, ())
         for unit in units:
             if unit.facts:
-                self._append(f"- {self._labelled(unit)}", [unit], "\n")
+                self._append(f"- {self._labeled(unit)}", [unit], "\n")
             else:
                 self._append(f"- Remark: {self._remark(unit)}", [unit], "\n")
 
@@ -340,7 +340,7 @@ class _Writer:
         kind = "" if noun == "person" else f" ({noun})"
         self._append(f"No. {self._plan.number}: {self._plan.subject.name}{kind}.", ())
         for unit in units:
-            self._append(f"{self._labelled(unit)}." if unit.facts else capitalized(self._remark(unit)), [unit])
+            self._append(f"{self._labeled(unit)}." if unit.facts else capitalized(self._remark(unit)), [unit])
 
     def _remark(self, unit: _Unit) -> str:
         person = self._plan.subject.kind == "person"
@@ -348,7 +348,7 @@ class _Writer:
             unit.template, unit, self._plan.subject.name.split()[-1] if person else self._plan.subject.called
         )
 
-    def _labelled(self, unit: _Unit) -> str:
+    def _labeled(self, unit: _Unit) -> str:
         relation: Relation = self._world.schema.relations[unit.facts[0].relation]
         texts = [self._object(fact, unit, plain=True) for fact in unit.facts]
         return f"{relation.label[unit.back]}: {', '.join(texts)}"

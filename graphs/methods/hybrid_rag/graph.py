@@ -137,8 +137,8 @@ async def calculate(state: State, call: Call[Settings]) -> Update:
         return {}
     if not call.affords(settings.expressions):
         return {"warnings": [_no_room("A calculation")]}
-    labelled = sources.label_sources(call.passages(state.texts), call.passages(state.tables))
-    request = ExpressInput(question=state.question, asked_at=state.asked_at, sources=labelled, functions=tuple(names()))
+    labeled = sources.label_sources(call.passages(state.texts), call.passages(state.tables))
+    request = ExpressInput(question=state.question, asked_at=state.asked_at, sources=labeled, functions=tuple(names()))
     loss = "One sample of an expression is missing."
     asks = (call.model.ask_or(EXPRESS, request, Expression(), loss) for _ in range(settings.expressions))
     expressions = [each.expression for each in await asyncio.gather(*asks)]

@@ -14,7 +14,7 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from sleuth.agents.formatting import LABELS, LabelledSource, Quote, ReferenceKind, Source
+from sleuth.agents.formatting import LABELS, LabeledSource, Quote, ReferenceKind, Source
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.role import Output, Role
 from sleuth.agents.roles.hybrid import (
@@ -155,10 +155,10 @@ class Document:
         return cls([(each, _as_passage(each, text)) for each, text in zip(references, held, strict=True)], pages)
 
     @property
-    def sources(self) -> tuple[LabelledSource, ...]:
+    def sources(self) -> tuple[LabeledSource, ...]:
         """Return the shown part of all references in order."""
         return tuple(
-            LabelledSource(kind=each["kind"], title=each["title"], text=passage.text) for each, passage in self.parts
+            LabeledSource(kind=each["kind"], title=each["title"], text=passage.text) for each, passage in self.parts
         )
 
     def cite(self, model: ModelCaller, reply: ReasonedReply, answer: str, notes: Iterable[Note]) -> list[Citation]:

@@ -9,7 +9,7 @@ from datetime import date
 
 from typing_extensions import TypedDict
 
-from sleuth.agents.formatting import LabelledSource
+from sleuth.agents.formatting import LabeledSource
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.roles.hybrid import CHOOSE_CALLS, NAME_ENTITIES, Asked, Calls, ChooseInput, Entities
 from sleuth.agents.roles.judging import Domain
@@ -115,11 +115,11 @@ def _windows(pages: Sequence[PageText]) -> list[Passage]:
     ]
 
 
-def label_sources(texts: Iterable[Passage], tables: Iterable[Passage]) -> tuple[LabelledSource, ...]:
+def label_sources(texts: Iterable[Passage], tables: Iterable[Passage]) -> tuple[LabeledSource, ...]:
     """Return texts and tables in the form that a role reads."""
     return (
-        *(LabelledSource(kind="text", title=each.title, text=each.text) for each in texts),
-        *(LabelledSource(kind="table", title=each.title, text=each.text) for each in tables),
+        *(LabeledSource(kind="text", title=each.title, text=each.text) for each in texts),
+        *(LabeledSource(kind="table", title=each.title, text=each.text) for each in tables),
     )
 
 

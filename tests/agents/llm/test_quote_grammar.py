@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from linear_time import takes_linear_time
 
-from sleuth.agents.formatting import LabelledSource, Source, format_references, format_sources
+from sleuth.agents.formatting import LabeledSource, Source, format_references, format_sources
 from sleuth.agents.llm.quote_grammar import MOST_CHARS, MOST_PATTERN, constrain_quotes
 from sleuth.agents.model import Message
 from sleuth.agents.role import Role
@@ -93,7 +93,7 @@ def test_grammar_of_no_text_and_of_too_many_sources_is_unchanged() -> None:
 
 
 def test_grammar_of_other_references_is_unchanged() -> None:
-    references = (VARN, LabelledSource(title="get_length", text="{'km': 212}", kind="graph"))
+    references = (VARN, LabeledSource(title="get_length", text="{'km': 212}", kind="graph"))
     messages = [Message(role="user", content=f"{format_references(references)}\n\nHow long?")]
     assert constrain_quotes(RESOLVE_PLAIN.schema() or {}, messages) == RESOLVE_PLAIN.schema()
 

@@ -1,4 +1,4 @@
-"""Labelled questions, and the SVM that decides by plain arithmetic."""
+"""Labeled questions, and the SVM that decides by plain arithmetic."""
 
 from collections import Counter
 from pathlib import Path

@@ -8,7 +8,7 @@ _CODE = re.compile(
     r'"(?P<text>[^"]*)"|\\(?P<escaped>.)|\[\$(?P<currency>[^\]-]*)[^\]]*\]|\[[^\]]*\]|[_*].'
     r"|(?P<digits>[#0?][#0?,]*(?:\.[#0?]*)?|\.[#0?]+)|(?P<other>.)"
 )
-"""Parts of a number format such as `#,##0.00 "EUR"`; conditions, colours and spaces of a width are left out."""
+"""Parts of a number format such as `#,##0.00 "EUR"`; conditions, colors and spaces of a width are left out."""
 _EXACT = Context(prec=400, rounding=ROUND_HALF_UP)
 _NOT_DECIMAL = re.compile(r"general|e[+-]|[@/]|[#0?] +[#0?]", re.IGNORECASE)
 """Formats of other kinds: the number as it is, scientific, text, fractions."""
