@@ -86,11 +86,8 @@ async def test_collection_serves_as_knowledge_graph(kept: SqlTriples) -> None:
 
 
 async def test_graph_is_a_server_or_the_triples(kept: SqlTriples) -> None:
-    async with open_graph(None, kept) as nothing, open_graph("http://x", kept) as served:
-        assert (nothing, type(served)) == (None, ServedGraph)
-    await kept.put({BORN_MARK: [BORN]}, version="1")
-    async with open_graph(None, kept) as collection:
-        assert isinstance(collection, CollectionGraph)
+    async with open_graph(None) as nothing, open_graph("http://x", kept) as served, open_graph(None, kept) as own:
+        assert (nothing, type(served), type(own)) == (None, ServedGraph, CollectionGraph)
 
 
 async def test_triples_are_deleted_with_the_last_passage_of_their_content(
