@@ -129,7 +129,7 @@ def color_scores(status: str, support: Support | None, right: float | None) -> d
     """Return whether an answer is green and whether it is amber, and of each whether it is `right`."""
     weak = is_weak(status, support)
     well = status == "answered" and support is not None and not weak
-    is_checked = well or weak or status != "answered"
+    is_checked = support is not None or status != "answered"
     return {
         "green": float(well) if is_checked else None,
         "green_right": right if well else None,
