@@ -120,6 +120,27 @@ def test_package_that_is_not_declared_comes_with_another(name: str) -> None:
     assert name in {canonicalize_name(each.name) for each in needed if each.marker is None}
 
 
+def test_extra_that_pip_before_23_3_does_not_install_is_declared() -> None:
+    """That pip ignores an extra which the project spells in another way: `html_clean` for `html-clean`."""
+    declared = {(each.name, extra) for each in map(Requirement, PROJECT["dependencies"]) for extra in each.extras}
+    ignored = set(ignored_extras(DISTRIBUTION))
+    assert ignored <= declared
+    assert ("lxml", "html-clean") in declared
+
+
+def ignored_extras(name: str, visited: set[str] | None = None) -> Iterator[tuple[str, str]]:
+    """Yield the extras that the installed requirements of a distribution spell in another way than their project."""
+    visited = visited or set()
+    for line in map(Requirement, metadata.requires(name) or []):
+        if line.marker and not line.marker.evaluate({"extra": ""}):
+            continue
+        provided = metadata.metadata(line.name).get_all("Provides-Extra") or []
+        yield from ((line.name, canonicalize_name(extra)) for extra in line.extras if extra not in provided)
+        if line.name not in visited:
+            visited.add(line.name)
+            yield from ignored_extras(line.name, visited)
+
+
 def imports_of(tree: ast.AST) -> Iterator[str]:
     """Yield everything that is imported; a name that is imported from a module may be a module too."""
     for node in ast.walk(tree):
