@@ -38,7 +38,7 @@ class StepReview(LabeledOutput):
     written: ClassVar = {
         "PASS": ("status",),
         "REVISED": ("status", "answer", "citations"),
-        "UNCONFIDENT": ("status", "question", "earlier_step"),
+        "UNCONFIDENT": ("status", "question"),
     }
     needed: ClassVar = {"REVISED": "answer", "UNCONFIDENT": "question"}
 
@@ -49,16 +49,18 @@ class StepReview(LabeledOutput):
 
 
 class Review(StepReview):
-    """A verdict that may blame an earlier step: `earlier_step`, counted from 1, had a wrong answer."""
+    """A verdict that may blame an earlier step (ours): `earlier_step`, counted from 1, had a wrong answer."""
+
+    written: ClassVar = StepReview.written | {"UNCONFIDENT": ("status", "question", "earlier_step")}
 
     earlier_step: int | None = Field(default=None, ge=1, le=MAX_STEPS)
 
 
 REVIEW = Role("reviewer/review", ReviewInput, Review, Sampling(max_tokens=512))
-"""Review a draft; an earlier step may be blamed."""
+"""Review a draft; an earlier step may be blamed (ours)."""
 
 REVIEW_STEP = Role("reviewer/review_step", ReviewStepInput, StepReview, Sampling(max_tokens=512))
-"""Review a draft by itself."""
+"""Review a draft by itself (appendix A.4.3)."""
 
 # A step answered from its knowledge alone, for the model's confidence in it (CRP-RAG, section 3.4)
 

@@ -29,11 +29,11 @@ MAX_STEPS = 40
 """The longest plan that is accepted."""
 
 _GUIDED_STEPS = 6
-"""The most steps that a guided reply may list: real questions need fewer."""
+"""Ours: the most steps that a guided reply may list; real questions need fewer."""
 
 
 class OrderedStep(Output):
-    """A sub-question; `Answer` steps follow from the steps before and need no search."""
+    """A sub-question (section 3.4) with its action (appendix A.4.1): ours is that `Answer` steps need no search."""
 
     thought: str = Field(default="", max_length=120)
     question: str = Field(min_length=1, max_length=240)
@@ -41,7 +41,7 @@ class OrderedStep(Output):
 
 
 class PlanStep(OrderedStep):
-    """A sub-question with the earlier steps whose answers it builds on; `needs` counts from 1."""
+    """A sub-question with the earlier steps whose answers it builds on (ours); `needs` counts from 1."""
 
     needs: list[Annotated[int, Field(ge=1, le=MAX_STEPS)]] = Field(default_factory=list, max_length=MAX_STEPS)
 
@@ -76,10 +76,10 @@ class OrderedPlan(Output):
 
 
 PLAN = Role("planner/plan", StepsInput, Plan, Sampling(max_tokens=1024))
-"""Break the question into steps with their dependencies."""
+"""Break the question into steps with their dependencies (ours)."""
 
 PLAN_IN_ORDER = Role("planner/plan_in_order", StepsInput, OrderedPlan, Sampling(max_tokens=1024))
-"""Break the question into steps that follow each other."""
+"""Break the question into steps that follow each other (appendix A.4.1)."""
 
 # The next step's question, made unambiguous by the answers that it builds on (PAR-RAG, section 3.5)
 
@@ -99,7 +99,7 @@ class Refined(Output):
 
 
 REFINE = Role("refiner/refine", RefineInput, Refined, Sampling(max_tokens=160))
-"""Rewrite a step's question with the answers that it builds on."""
+"""Rewrite a step's question with the answers that it builds on (appendix A.4.2)."""
 
 # Steps of a reasoning graph (CRP-RAG, section 3.2)
 

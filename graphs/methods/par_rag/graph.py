@@ -1,19 +1,20 @@
 """PAR-RAG: plan, then act on and review each step (Zhang et al., 2025, Algorithm 1).
 
-    plan the steps                                             section 3.4
-    for each step:
-        retrieve_coarse for its question                       section 3.5
-        draft an answer                                        section 3.5
-        retrieve_fine for the draft                            section 3.6
-        review the draft: accept it, revise it, or ask again   section 3.6
-        refine the question of the next step                   section 3.5
+    plan the steps P                                           section 3.4
+    for each step, with question Q:
+        R = retrieve_coarse(Q)                                 section 3.5
+        A = draft(Q, R)                                        section 3.5
+        R* = retrieve_fine(A)                                  section 3.6
+        A* = review(Q, A, R*): accept, revise, or ask again    section 3.6, appendix A.4.3
+        append (Q, A*) to the trajectory: the step's note      section 3.5
+        refine the next Q with A*                              section 3.5
     answer from the trajectory                                 section 3.5
 
-The steps in progress are the `wave`: one in the paper, several if their answers do not depend on each other. A step's
-note is its entry in the trajectory; a step without a note is still to be done.
+The steps in progress are the `wave`: one in the paper, several if their answers do not depend on each other. A step
+without a note is still to be done. What the paper lacks is in `extensions.py`, or marked as ours.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Annotated, Any, Literal
@@ -32,6 +33,7 @@ from sleuth.graphs.evidence.citations import verify_quotes
 from sleuth.graphs.evidence.outcomes import answer_question, as_steps, stated_answer
 from sleuth.graphs.evidence.retrieval import as_sources, search_passages
 from sleuth.graphs.methods.par_rag import steps
+from sleuth.graphs.methods.par_rag.extensions import answer_from_notes, is_clearly_supported, reopen_rejected_step
 from sleuth.graphs.methods.par_rag.steps import Step, StepDraft, ready_steps, step_note
 from sleuth.tools.search import Mode
 from sleuth.tools.types import Passage
@@ -40,14 +42,27 @@ from sleuth.tools.types import Passage
 class Settings(CheckedSettings):
     """Settings of `--set`; those marked "ours" go beyond the paper and are off under `profile=paper`."""
 
+    plan: Annotated[bool, Ablation()] = Field(default=True, description="off: the question is a plan of one step")
+    parallel: Annotated[bool, InPaper(False)] = Field(
+        default=True, description="ours: steps that do not need each other run in parallel"
+    )
+    search_all: Annotated[bool, InPaper(True)] = Field(
+        default=False, description="all steps search and are reviewed, also those that conclude (paper: true)"
+    )
     coarse_k: Annotated[int, InPaper(10)] = Field(
         default=5, ge=1, le=100, description="passages for a draft (paper: 10)"
     )
-    fine_k: Annotated[int, InPaper(10)] = Field(
-        default=4, ge=1, le=100, description="passages for a review (paper: 10)"
-    )
     coarse_mode: Annotated[Mode, InPaper("dense")] = Field(
         default="graph", description="how coarse retrieval searches (paper: dense)"
+    )
+    sentences: Annotated[bool, InPaper(True)] = Field(
+        default=False, description="drafts are full sentences, for the fine query (paper: true)"
+    )
+    skip_supported: Annotated[bool, InPaper(False)] = Field(
+        default=True, description="ours: accept a draft without review if only the cited passage fits the question"
+    )
+    fine_k: Annotated[int, InPaper(10)] = Field(
+        default=4, ge=1, le=100, description="passages for a review (paper: 10)"
     )
     fine_mode: Annotated[Mode, InPaper("knowledge-graph")] = Field(
         default="graph", description="how fine retrieval searches (paper: knowledge-graph)"
@@ -55,29 +70,18 @@ class Settings(CheckedSettings):
     fine_with_question: Annotated[bool, InPaper(False)] = Field(
         default=True, description="ours: fine retrieval with question and draft"
     )
-    sentences: Annotated[bool, InPaper(True)] = Field(
-        default=False, description="drafts are full sentences, for the fine query (paper: true)"
-    )
-    search_all: Annotated[bool, InPaper(True)] = Field(
-        default=False, description="all steps search and are reviewed, also those that conclude (paper: true)"
-    )
+    review: Annotated[bool, Ablation()] = Field(default=True, description="off: drafts are final")
     check_revisions: Annotated[bool, InPaper(False)] = Field(
         default=True, description="ours: a revised answer needs a citation that can be verified"
     )
-    answer_with_sources: Annotated[bool, InPaper(True)] = Field(
-        default=False, description="the last prompt has the cited passages of all steps (paper: true)"
-    )
-    max_requeries: int = Field(default=1, ge=0, le=10, description="new questions per step after UNCONFIDENT")
-    plan: Annotated[bool, Ablation()] = Field(default=True, description="off: the question is a plan of one step")
-    review: Annotated[bool, Ablation()] = Field(default=True, description="off: drafts are final")
-    parallel: Annotated[bool, InPaper(False)] = Field(
-        default=True, description="ours: steps that do not need each other run in parallel"
+    max_requeries: int = Field(
+        default=1, ge=0, le=10, description="new questions per step after UNCONFIDENT (the paper states no limit)"
     )
     max_returns: Annotated[int, InPaper(0)] = Field(
         default=1, ge=0, le=10, description="ours: times a review may reopen an earlier step"
     )
-    skip_supported: Annotated[bool, InPaper(False)] = Field(
-        default=True, description="ours: accept a draft without review if only the cited passage fits the question"
+    answer_with_sources: Annotated[bool, InPaper(True)] = Field(
+        default=False, description="the last prompt has the cited passages of all steps (paper: true)"
     )
 
 
@@ -100,21 +104,33 @@ class State(RunState):
     returns: int = 0
     """The number of times that a review has reopened an earlier step."""
 
+    def open_steps(self) -> list[str]:
+        """Return the steps in progress that have no accepted answer."""
+        return [key for key in self.wave if key not in self.notes]
+
+    def is_unfinished(self) -> bool:
+        """Return whether a step is still to be done."""
+        return any(key not in self.notes for key in self.plan)
+
+    def trajectory(self) -> list[Note]:
+        """Return the notes: those of another run first (ours), then those of finished steps, in the plan's order."""
+        return list(steps.trajectory(self.plan, self.notes).values())
+
 
 @node
 async def plan(state: State, call: Call[Settings]) -> Update:
-    """Plan the steps of the whole question (section 3.4); those that inherited notes answer are done."""
+    """Plan the steps of the whole question (section 3.4)."""
     call.require()
     settings = call.settings
     planned = await plan_steps(state.question, state.notes, call.model, settings)
-    notes = steps.answer_from_notes(planned, state.notes)
+    notes = answer_from_notes(planned, state.notes)  # ours
     wave = [key for key in ready_steps(planned, (), parallel=settings.parallel) if not notes.get(key)]
     return {"plan": planned, "notes": notes, "wave": wave}
 
 
 @node
 async def retrieve_coarse(state: State, call: Call[Settings]) -> Update:
-    """Search passages similar to each step's question (section 3.5)."""
+    """Search passages similar to each step's question (sections 3.3 and 3.5)."""
     settings = call.settings
     queries = {
         key: replace(steps.step_query(state.plan, state.notes, key), k=settings.coarse_k, mode=settings.coarse_mode)
@@ -126,29 +142,29 @@ async def retrieve_coarse(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def draft(state: State, call: Call[Settings]) -> Update:
-    """Answer each step from its passages alone, with citations, or without a search from the trajectory."""
+    """Answer each step from its passages alone, with citations (section 3.5, appendix A.4.2)."""
     call.require(len(state.wave))
     settings = call.settings
-    drafts = await gather_by_key({key: draft_step(state, key, call) for key in state.wave})
+    drafted = await gather_by_key({key: draft_step(state, key, call) for key in state.wave})
     notes = {}
-    for key, draft in drafts.items():
+    for key, reply in drafted.items():
         step, passages = state.plan[key], call.passages(state.coarse.get(key, []))
-        clear = settings.skip_supported and steps.is_clearly_supported(step["question"], draft, passages)  # ours
-        if clear or not (settings.review and _searches(step, settings)):
-            notes[key] = step_note(step, draft, passages)
-    return {"drafts": drafts, "notes": notes}
+        is_clear = settings.skip_supported and is_clearly_supported(step["question"], reply, passages)  # ours
+        if is_clear or not (settings.review and _searches(step, settings)):
+            notes[key] = step_note(step, reply, passages)
+    return {"drafts": drafted, "notes": notes}
 
 
 @node
 async def retrieve_fine(state: State, call: Call[Settings]) -> Update:
-    """Search passages for each draft (section 3.6)."""
+    """Search passages for each draft (sections 3.3 and 3.6)."""
     settings = call.settings
-    drafts = {key: state.drafts[key]["answer"] for key in _open(state)}
     queries = {}
-    for key, text in drafts.items():
+    for key in state.open_steps():
+        text = state.drafts[key]["answer"]
         query = steps.step_query(state.plan, state.notes, key, draft=text, with_question=settings.fine_with_question)
-        read_in_vain = [] if text else state.coarse.get(key, [])
-        seen = frozenset(passage.id for passage in call.passages(read_in_vain))  # ours: no draft came of them
+        read_in_vain = [] if text else state.coarse.get(key, [])  # ours: no draft came of them
+        seen = frozenset(passage.id for passage in call.passages(read_in_vain))
         queries[key] = replace(query, k=settings.fine_k, mode=settings.fine_mode, seen=seen)
     if settings.fine_mode == "knowledge-graph":
         call.require(len(queries))
@@ -159,13 +175,13 @@ async def retrieve_fine(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def review(state: State, call: Call[Settings]) -> Update:
-    """Accept or revise each draft, or ask a new question for its step (section 3.6)."""
-    opened = _open(state)
+    """Accept or revise each draft (section 3.6), or ask a new question in place of its step's (appendix A.4.3)."""
+    opened = state.open_steps()
     call.require(len(opened))
     passages = {key: call.passages(state.fine[key]) for key in opened}
     reviews = await gather_by_key({key: review_step(state, key, passages[key], call) for key in opened})
     update: Update = {"notes": {}, "plan": {}, "wave": [], "requeries": {}}
-    for key, (verdict, draft) in reviews.items():
+    for key, (verdict, reply) in reviews.items():
         unsure, asked = verdict.status == "UNCONFIDENT", state.requeries.get(key, 0)
         if unsure and asked < call.settings.max_requeries:
             update["plan"][key] = state.plan[key] | {"question": verdict.question}
@@ -173,34 +189,33 @@ async def review(state: State, call: Call[Settings]) -> Update:
             update["wave"].append(key)
         else:
             doubt = "the review was not confident" if unsure else ""
-            update["notes"][key] = step_note(state.plan[key], draft, passages[key], doubt)
+            read = {each.id: each for each in [*call.passages(state.coarse.get(key, [])), *passages[key]]}
+            update["notes"][key] = step_note(state.plan[key], reply, list(read.values()), doubt)
     verdicts = {key: verdict for key, (verdict, _) in reviews.items()}
-    return _reopen_rejected_step(state, update, verdicts, call.settings.max_returns)  # ours
+    if state.returns < call.settings.max_returns:  # ours
+        reopened = reopen_rejected_step(state.plan, state.notes, update["notes"], verdicts)
+        update = reopened | {"returns": state.returns + 1} if reopened else update
+    return update
 
 
 @node
 async def refine(state: State, call: Call[Settings]) -> Update:
-    """Insert findings into the next steps' questions (section 3.5)."""
+    """Insert reviewed findings into the next steps' questions (Algorithm 1; section 3.5 inserts the draft's)."""
     wave = ready_steps(state.plan, state.notes, parallel=call.settings.parallel)
-    built = [key for key in wave if state.plan[key]["needs"]]
-    call.require(len(built))
-    questions = await gather_by_key({key: refine_step(state, key, call.model) for key in built})
+    dependent = [key for key in wave if state.plan[key]["needs"]]
+    call.require(len(dependent))
+    questions = await gather_by_key({key: refine_step(state, key, call.model) for key in dependent})
     refined = {key: state.plan[key] | {"question": question} for key, question in questions.items()}
-    handed_over = {key: note for key, note in state.notes.items() if key not in state.plan}
-    notes = steps.answer_from_notes(refined, handed_over)  # the question has its names now
-    wave = [key for key in wave if key not in notes]
-    return {"plan": refined, "notes": notes, "wave": wave}
+    inherited = {key: note for key, note in state.notes.items() if key not in state.plan}
+    notes = answer_from_notes(refined, inherited)  # ours: the question has its names now
+    return {"plan": refined, "notes": notes, "wave": [key for key in wave if key not in notes]}
 
 
-def _trajectory(state: State) -> Iterable[Note]:
-    return steps.trajectory(state.plan, state.notes).values()
-
-
-@node_with(notes_at_halt=_trajectory)
+@node_with(notes_at_halt=State.trajectory)
 async def answer(state: State, call: Call[Settings]) -> Update:
-    """Answer the question from the trajectory; "unknown" is an answer too (section 3.5)."""
+    """Answer the question from the trajectory (section 3.5); "unknown" is an answer too (appendix A.4.2)."""
     call.require()
-    notes = list(_trajectory(state))
+    notes = state.trajectory()
     cited = _cited(state, notes, call) if call.settings.answer_with_sources else None
     return {"verdict": await answer_question(call.model, state.question, notes, cited=cited)}
 
@@ -210,16 +225,16 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 def onward(state: State) -> Literal["retrieve_coarse", "refine", "answer"]:
     """Route to the steps in progress, else to the next ones, else to the answer."""
-    if not (state.wave or steps.is_unfinished(state.plan, state.notes)):
-        return "answer"
-    return "retrieve_coarse" if _open(state) else "refine"
+    if state.open_steps():
+        return "retrieve_coarse"
+    return "refine" if state.is_unfinished() else "answer"
 
 
 def after_draft(state: State) -> Literal["retrieve_fine", "refine", "answer"]:
     """Route to the review of drafts that need one."""
-    if _open(state):
+    if state.open_steps():
         return "retrieve_fine"
-    return "refine" if steps.is_unfinished(state.plan, state.notes) else "answer"
+    return "refine" if state.is_unfinished() else "answer"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
@@ -242,25 +257,23 @@ def graph() -> StateGraph[State, Context, Question, State]:
 async def plan_steps(
     question: str, notes: Mapping[str, Note], model: ModelCaller, settings: Settings
 ) -> dict[str, Step]:
-    """Plan the steps of a question (section 3.4); those that may run in parallel name their needs.
+    """Plan the steps of a question (section 3.4); with `parallel` they name their needs.
 
-    A plan that would answer the question from inherited notes alone is replaced by one step that searches for it.
+    Ours: a plan that would answer the question without a search is replaced by one step that searches for it.
     """
     single = planning.PlanStep.model_construct(question=question)  # may be longer than a reply's
     if not settings.plan:
         return steps.number_steps([single])
-    request = inputs.StepsInput(question=question, known=as_steps(notes.values()))
+    request = inputs.StepsInput(question=question, known=as_steps(notes.values()))  # notes of another run: ours
     loss = "The question is taken as a plan of one step."
     made: planning.Plan | planning.OrderedPlan
     if settings.parallel:
         made = await model.ask_or(planning.PLAN, request, planning.Plan(steps=[single]), loss)
     else:
         made = await model.ask_or(planning.PLAN_IN_ORDER, request, planning.OrderedPlan(steps=[single]), loss)
-    if not notes:
-        return steps.number_steps(made.steps)
-    questions = [note["question"] for note in notes.values() if note["finding"]]
-    searched = [step.question for step in made.steps if step.action == "Retrieve"]
-    is_known = all(any(same_question(each, other) for other in questions) for each in searched)
+    answered = [note["question"] for note in notes.values() if note["finding"]]
+    searched = [step.question for step in made.steps if settings.search_all or step.action == "Retrieve"]
+    is_known = all(any(same_question(each, other) for other in answered) for each in searched)
     return steps.number_steps([single] if is_known else made.steps)
 
 
@@ -275,18 +288,18 @@ def start_from_plan(planned: dict[str, Step], settings: Settings) -> Update:
 
 
 async def draft_step(state: State, key: str, call: Call[Settings]) -> StepDraft:
-    """Answer a step from its passages, or from the trajectory if it does not search (section 3.5)."""
+    """Answer a step from its passages (section 3.5), or from the trajectory if it does not search (ours)."""
     question, loss = state.plan[key]["question"], f"Step {key} has no draft."
     if not _searches(state.plan[key], call.settings):
-        past = inputs.TrajectoryInput(question=question, trajectory=as_steps(_trajectory(state)))
+        past = inputs.TrajectoryInput(question=question, trajectory=as_steps(state.trajectory()))
         concluded = await call.model.ask_or(reading.CONCLUDE, past, reading.Conclusion(answer=""), loss)
         return StepDraft(answer=stated_answer(concluded.answer, question), citations=[])
     passages = call.passages(state.coarse[key])
     request = inputs.SourcesInput(question=question, sources=as_sources(passages))
     role = reading.DRAFT_SENTENCE if call.settings.sentences else reading.DRAFT
     reply = await call.model.ask_or(role, request, reading.Draft(answer=""), loss)
-    answer = stated_answer(reply.answer, question)
-    citations = verify_quotes(call.model, answer, reply.citations, passages, question=question)
+    answer = stated_answer(reply.answer, "" if call.settings.sentences else question)
+    citations = verify_quotes(call.model, answer, reply.citations, passages, question=question)  # ours
     return StepDraft(answer=answer, citations=citations)
 
 
@@ -306,43 +319,18 @@ async def review_step(
     request = judging.ReviewStepInput(question=question, answer=draft["answer"], sources=as_sources(passages))
     reply: judging.StepReview | judging.Review
     if call.settings.max_returns:  # ours: it may reject a step of the trajectory
-        looking_back = judging.ReviewInput(**vars(request), trajectory=as_steps(_trajectory(state)))
+        looking_back = judging.ReviewInput(**vars(request), trajectory=as_steps(state.trajectory()))
         reply = await call.model.ask_or(judging.REVIEW, looking_back, judging.Review(status="PASS"), loss)
     else:
         reply = await call.model.ask_or(judging.REVIEW_STEP, request, judging.StepReview(status="PASS"), loss)
     if reply.status != "REVISED":
         return reply, draft
     answer = stated_answer(reply.answer, question)
-    citations = verify_quotes(call.model, answer, reply.citations, passages, question=question)
-    if citations or not call.settings.check_revisions:
+    citations = verify_quotes(call.model, answer, reply.citations, passages, question=question)  # ours
+    if citations or not call.settings.check_revisions:  # ours
         return reply, StepDraft(answer=answer, citations=citations)
     call.model.warn(f"The revised answer of step {key} cites no retrieved passage; keeping the draft.")
     return reply, draft
-
-
-def _reopen_rejected_step(
-    state: State, update: Update, reviews: Mapping[str, judging.StepReview], max_returns: int
-) -> Update:
-    """Return the update of a review that rejects an earlier step: its new question is for that step, not for its own.
-
-    The rejected step and all that depend on it lose their answers. Of several such reviews the first counts. The new
-    questions of other steps are dropped: these steps are refined and searched for again.
-    """
-    past = list(steps.trajectory(state.plan, state.notes))
-    for by, review in reviews.items():
-        earlier = review.earlier_step if isinstance(review, judging.Review) and review.status == "UNCONFIDENT" else None
-        key = past[earlier - 1] if earlier and earlier <= len(past) else None
-        if key in state.plan and state.returns < max_returns:
-            remark = f"asked again: the review of step {by} doubted {state.notes[key]['finding']!r}"
-            reopened = state.plan[key] | {"question": review.question, "remark": remark}
-            return {
-                "plan": {key: reopened},
-                "notes": update["notes"] | dict.fromkeys(steps.dependents(state.plan, key) | {by}),
-                "wave": [key],
-                "requeries": {},
-                "returns": state.returns + 1,
-            }
-    return update
 
 
 async def refine_step(state: State, key: str, model: ModelCaller) -> str:
@@ -352,11 +340,6 @@ async def refine_step(state: State, key: str, model: ModelCaller) -> str:
     request = planning.RefineInput(question=planned, answers=answers, original=state.question)
     as_planned, loss = planning.Refined(question=planned), f"Step {key} is asked as planned."
     return (await model.ask_or(planning.REFINE, request, as_planned, loss)).question
-
-
-def _open(state: State) -> list[str]:
-    """Return the steps in progress that have no accepted answer."""
-    return [key for key in state.wave if key not in state.notes]
 
 
 def _cited(state: State, notes: list[Note], call: Call[Settings]) -> list[Passage]:

@@ -246,6 +246,30 @@ async def test_par_rag_answer_step_needs_no_search() -> None:
     }
 
 
+async def test_par_rag_plan_without_search_is_replaced_by_the_question() -> None:
+    steps = plan(("How high is the tower?", []))
+    steps[0]["action"] = "Answer"
+    case = par([steps, draft("30 m", (1, "It is 30 m high")), PASS, {"known": True, "answer": "30 m"}], BOTH, REVIEWED)
+    verdict = await case.run("How high is it?")
+    assert [query.text for query in case.retriever.queries] == ["How high is it?", "How high is it? 30 m"]
+    assert [citation["quote"] for citation in verdict["citations"]] == ["It is 30 m high"]
+
+
+async def test_par_rag_accepted_draft_cites_a_coarse_passage() -> None:
+    case = par([ONE, draft("30 m"), PASS, {"known": True, "answer": "30 m"}], [TOWER], REVIEWED)
+    case.retriever.found = {"How high is the tower? 30 m": [BRIDGE]}
+    await case.run("?")
+    assert [each["quote"] for each in case.state["notes"]["1"]["citations"]] == ["It is 30 m high."]
+
+
+async def test_par_rag_fine_query_has_the_whole_sentence() -> None:
+    sentence = draft("Yes, the tower is higher than the bridge.", (1, "It is 30 m high"))
+    steps = plan(("Is the tower higher than the bridge?", []))
+    case = par([steps, sentence, {"names": []}, PASS, {"known": True, "answer": "yes"}], BOTH, PAPER)
+    await case.run("?")
+    assert case.retriever.queries[-1].text == "Yes, the tower is higher than the bridge."
+
+
 HILL = passage("hill", "It stands by itself. Nobody lives there.")
 MILL = passage("mill", "A tower stands in Ostel too. It is a ruin.")
 
