@@ -309,7 +309,7 @@ class Tools:
             threads = await runs.store.threads.list_newest(
                 RunFilter(find=find, with_subruns=False, with_empty=False), limit
             )
-            return [await _row(runs, each, backend.name_of(each.id)) for each in threads]
+            return [await _row(runs, thread, backend.name_of(thread.id)) for thread in threads]
 
     async def search(
         self,
@@ -348,10 +348,14 @@ class Tools:
     ) -> DocumentResult:
         """Read a document, or the part of it around a citation."""
         async with self._of(context).collection() as collection:
-            found = await collection.document(id)
-        part = found.text[start : start + length]
+            document = await collection.document(id)
         return DocumentResult(
-            id=found.id, title=found.title, source=found.source, text=part, start=start, length=len(found.text)
+            id=document.id,
+            title=document.title,
+            source=document.source,
+            text=document.text[start : start + length],
+            start=start,
+            length=len(document.text),
         )
 
     async def read_document(self, id: str, context: Context[Any, Any]) -> str:
@@ -394,7 +398,7 @@ async def _answer_of(
 
 
 async def _unfinished(backend: Backend, id: str) -> AnswerResult:
-    """Return what is known of a run that continues."""
+    """Return the findings and the cost so far of a run that continues."""
     name = backend.name_of(id)
     async with backend.runs() as runs:
         thread = await runs.store.threads.find(id)
@@ -432,7 +436,7 @@ async def _row(runs: RunService, thread: Thread, name: str) -> RunRow:
 def _describe(step: Step) -> str:
     """Return the node and state of a step, and a line for each of its findings."""
     findings = runnable(step.method).summarize_update(step.update) if step.state == "finished" else []
-    return "\n".join([f"{step.method}: {step.node} {step.state}", *(f"  {each}" for each in findings)])
+    return "\n".join([f"{step.method}: {step.node} {step.state}", *(f"  {finding}" for finding in findings)])
 
 
 class _StrictServer(MCPServer):
@@ -450,18 +454,18 @@ class _StrictServer(MCPServer):
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool; raise ToolError for wrong arguments."""
-        known = {tool.name: list(tool.input_schema.get("properties", {})) for tool in await self.list_tools()}
+        parameters = {tool.name: list(tool.input_schema.get("properties", {})) for tool in await self.list_tools()}
         try:
             check_json(arguments)
             for argument in arguments:
-                if name in known and argument not in known[name]:
-                    hint = f"The arguments of {name} are: {', '.join(known[name])}."
-                    raise UnknownName("argument", argument, known[name], hint)
+                if name in parameters and argument not in parameters[name]:
+                    hint = f"The arguments of {name} are: {', '.join(parameters[name])}."
+                    raise UnknownName("argument", argument, parameters[name], hint)
             return await super().call_tool(name, arguments, context)
         except (SleuthError, ToolError) as error:
             cause = error.__cause__ if isinstance(error, ToolError) else error
             if isinstance(cause, ValidationError):
-                faults = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}." for each in cause.errors()]
+                faults = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}." for fault in cause.errors()]
                 raise ToolError(f"Error executing tool {name}: {' '.join(faults)}") from error
             if isinstance(cause, SleuthError):
                 raise ToolError(f"Error executing tool {name}: {cause}") from error
@@ -519,7 +523,7 @@ def mcp_app(backend_of: BackendOf) -> Starlette:
     """Return an ASGI application with streamable HTTP at `/mcp`, without sessions: requests are independent.
 
     The owner is `scope["state"]["owner"]`, which a middleware must have set after checking host and origin. Another
-    application adds its routes, `app.router.routes.extend(mcp.routes)`, and runs its lifespan inside its own.
+    application adds its routes, `app.router.routes.extend(mcp.routes)`, and runs its lifespan inside the application's.
     """
     checked_before = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     app = mcp_server(backend_of).streamable_http_app(stateless_http=True, transport_security=checked_before)
@@ -528,5 +532,5 @@ def mcp_app(backend_of: BackendOf) -> Starlette:
 
 
 def _refuse_stream(_request: Request) -> Response:
-    """Refuse what only a server with sessions has: a stream to listen to, a session to delete."""
+    """Refuse requests for a stream of events or the end of a session, which need a server with sessions."""
     raise HTTPException(405, "The server has no sessions: send POST requests.", headers={"Allow": "POST"})

@@ -52,9 +52,10 @@ class DevCheckpoints(SqliteCheckpoints):
     async def _make_whole(self, place: Place) -> None:
         thread, namespace, id = place
         config = {"thread_id": thread, "checkpoint_ns": namespace, "checkpoint_id": id}
-        found, graph = await self.aget_tuple({"configurable": config}), await self.transact(partial(_graph_of, thread))
-        if found and graph in {*METHODS, *OTHERS}:
-            await materialize_checkpoint(compile_method(graph, self), found)
+        checkpoint = await self.aget_tuple({"configurable": config})
+        graph = await self.transact(partial(_graph_of, thread))
+        if checkpoint and graph in {*METHODS, *OTHERS}:
+            await materialize_checkpoint(compile_method(graph, self), checkpoint)
 
 
 def _graph_of(thread: str, cursor: Cursor) -> str:
@@ -64,7 +65,7 @@ def _graph_of(thread: str, cursor: Cursor) -> str:
 
 
 def _orphans(runs: Sequence[str], cursor: Cursor) -> list[Place]:
-    """Return the checkpoints that are kept although their parents are deleted."""
+    """Return the remaining checkpoints whose parents will be deleted."""
     places = f"SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints WHERE {_OF_RUNS}"  # noqa: S608 - ours
     gone = set(cursor.execute(places, [json.dumps(runs)]).fetchall())
     children = [
@@ -76,7 +77,7 @@ def _orphans(runs: Sequence[str], cursor: Cursor) -> list[Place]:
 
 
 def _delete(runs: Sequence[str], cursor: Cursor) -> None:
-    """Delete checkpoints and their writes; undo what they left in the checkpoints that are now the last."""
+    """Delete checkpoints and their writes; undo their changes to the checkpoints that are now the last."""
     deleted = "RETURNING thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id"
     rows = cursor.execute(f"DELETE FROM checkpoints WHERE {_OF_RUNS} {deleted}", [json.dumps(runs)]).fetchall()  # noqa: S608
     gone = [tuple(row[:3]) for row in rows]
@@ -94,15 +95,15 @@ def _undo(place: Place, cursor: Cursor) -> None:
     """
     thread, namespace, id = place
     nobody = str(UUID(int=0))
-    given = {"thread": thread, "ns": namespace, "id": id, "resume": RESUME, "interrupt": INTERRUPT, "nobody": nobody}
+    values = {"thread": thread, "ns": namespace, "id": id, "resume": RESUME, "interrupt": INTERRUPT, "nobody": nobody}
     for statement in _UNDO:
-        cursor.execute(statement, given)
+        cursor.execute(statement, values)
 
 
 @asynccontextmanager
 async def saver() -> AsyncIterator[BaseCheckpointSaver[str]]:
-    """Open the checkpointer, a file of its own in SLEUTH_HOME: the server's threads are not in `sleuth runs`."""
+    """Open the checkpointer, a separate file in SLEUTH_HOME: the server's threads are not in `sleuth runs`."""
     settings = await asyncio.to_thread(Settings)
     await asyncio.to_thread(settings.home.mkdir, parents=True, exist_ok=True)
-    async with DevCheckpoints.open(settings.home / "studio-checkpoints.sqlite", CheckpointSerializer()) as made:
-        yield made
+    async with DevCheckpoints.open(settings.home / "studio-checkpoints.sqlite", CheckpointSerializer()) as checkpointer:
+        yield checkpointer

@@ -59,13 +59,13 @@ class DevGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """
         config = RunnableConfig(**{**(config or {}), "recursion_limit": RECURSION_LIMIT})
         try:
-            given, config = await self._checked(input, config)
+            input, config = await self._checked(input, config)
             async with open_sleuth(command="langgraph dev") as sleuth, _archive(sleuth.settings.home) as archive:
                 modes = options.get("stream_mode") or []
                 has_tokens = not {"messages", "custom"}.isdisjoint([modes] if isinstance(modes, str) else modes)
-                made = self._context(context or {}, sleuth, archive, lambda: has_tokens)
-                config = traced(config, made.tracing, texts=made.trace_texts)
-                run = super().astream(given, config, context=made, **options)
+                run_context = self._context(context or {}, sleuth, archive, lambda: has_tokens)
+                config = traced(config, run_context.tracing, texts=run_context.trace_texts)
+                run = super().astream(input, config, context=run_context, **options)
                 async with aclosing(run) as events:  # type: ignore[type-var]  # astream is an async generator
                     async for event in events:
                         yield event
@@ -75,10 +75,10 @@ class DevGraph(CompiledStateGraph[Any, Any, Any, Any]):
     async def _checked(self, input: Any, config: RunnableConfig) -> tuple[Any, RunnableConfig]:  # noqa: ANN401 - as the base has it
         """Return the input with a checked question or reply; raise RunError if the thread has a question already."""
         if isinstance(input, Command) and self.checkpointer and (waiting := await self.aget_state(config)).interrupts:
-            given = replace(input, resume=read_reply(self.name, waiting, input.resume))
+            command = replace(input, resume=read_reply(self.name, waiting, input.resume))
             if config["configurable"].get("checkpoint_id"):  # a copy has no earlier reply, which LangGraph would take
                 config = merge_configs(config, await self.aupdate_state(waiting.config, None, as_node=COPY))
-            return given, config
+            return command, config
         if not isinstance(input, dict):
             return input, config  # None resumes the run
         if self.name == CHAT:  # every message in a thread is a turn
@@ -87,24 +87,24 @@ class DevGraph(CompiledStateGraph[Any, Any, Any, Any]):
             return input, config
         question = check_question(str(input.get("question") or ""))
         before = await self.aget_state(config) if self.checkpointer else None
-        taken = before and before.values.get("question")
+        earlier = before and before.values.get("question")
         # The server resumes a run with the same input.
-        if before and taken and (before.metadata or {}).get("run_id", "") != config.get("metadata", {}).get("run_id"):
+        if before and earlier and (before.metadata or {}).get("run_id", "") != config.get("metadata", {}).get("run_id"):
             raise RunError("This thread has a question already. Start a new thread, or fork this one.")
         return {**_without_empty(input), "question": question}, config
 
     def _context(
-        self, given: dict[str, Any], sleuth: Sleuth, archive: Archive, wants_tokens: Callable[[], bool]
+        self, request: dict[str, Any], sleuth: Sleuth, archive: Archive, wants_tokens: Callable[[], bool]
     ) -> Context:
         kind, profile = runnable(self.name), sleuth.settings.profile
         assert self.context_schema
         try:
-            chosen = self.context_schema(**_without_empty(given))
+            form = self.context_schema(**_without_empty(request))
         except ValidationError as error:
             raise UsageError(f"A setting of {self.name} cannot be used: {describe_errors(error)}.") from None
-        values = chosen.model_dump(include=set(kind.settings.model_fields), exclude_unset=True)
+        values = form.model_dump(include=set(kind.settings.model_fields), exclude_unset=True)
         values |= {} if self.checkpointer else without_replies(kind)
-        budget = Budget(**chosen.model_dump(include=set(BudgetForm.model_fields)))
+        budget = Budget(**form.model_dump(include=set(BudgetForm.model_fields)))
         context = sleuth.context(self.name, values=values, budget=budget)
         assert context.token_stream
         streams = replace(context.token_stream, wants_tokens=wants_tokens)

@@ -41,7 +41,6 @@ def create_app(
         UsageError: the API keys cannot be parsed.
         MissingExtra: SLEUTH_TRACING is `otel`, and the extra `otel` is not installed.
     """
-
     telemetry, keys = Telemetry(settings.tracing), Keys(settings)
     verbs, headers = ["GET", "POST"], ["Authorization"]
     cors = Middleware(CORSMiddleware, allow_origins=keys.origins, allow_methods=verbs, allow_headers=headers)

@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, Literal
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, computed_field
-from sqlalchemy import Column, MetaData, String, Table, Text, insert, select, update
+from sqlalchemy import Column, ColumnElement, MetaData, String, Table, Text, insert, select, update
 from sqlalchemy.engine import Engine
 
 from sleuth.studio.server.retry import retry_until_stored
@@ -137,13 +137,12 @@ class Uploads:
     @in_thread
     def find(self, id: str) -> Ingest | None:
         """Return an upload of any owner."""
-        found = self._select(ingests.c.id == id)
-        return found[0] if found else None
+        return next(iter(self._select(ingests.c.id == id)), None)
 
     @in_thread
     def unfinished(self) -> list[Ingest]:
         """Return the uploads that have not ended and whose files are here, in the order in which they were sent."""
-        return [each for each in self._select(_IS_UNFINISHED) if (self._folder / each.id).is_dir()]
+        return [ingest for ingest in self._select(_IS_UNFINISHED) if (self._folder / ingest.id).is_dir()]
 
     @in_thread
     def mark_stopping(self, id: str) -> None:
@@ -180,8 +179,9 @@ class Uploads:
     def remove_orphans(self) -> None:
         """Remove files without a row, which a kill may leave."""
         unfinished = self._select(_IS_UNFINISHED)
-        needed = {self._folder / each.id for each in unfinished}
-        needed |= {self.folder_of(each.owner) / Path(name).parts[0] for each in unfinished for name in each.files}
+        needed = {self._folder / ingest.id for ingest in unfinished}
+        for ingest in unfinished:
+            needed |= {self.folder_of(ingest.owner) / Path(name).parts[0] for name in ingest.files}
         folders = [path for path in self._folder.glob("*") if not path.name.startswith(_OWNERS)]
         for path in [*folders, *self._folder.glob(f"{_OWNERS}*/*")]:
             with suppress(FileNotFoundError):  # another server may remove it too
@@ -195,12 +195,13 @@ class Uploads:
     def _paths(self, ingest: Ingest) -> list[Path]:
         return [self.folder_of(ingest.owner) / name for name in ingest.files]
 
-    def _select(self, wanted: Any) -> list[Ingest]:  # noqa: ANN401 - a condition
+    def _select(self, condition: ColumnElement[bool]) -> list[Ingest]:
         with transaction(self._engine) as connection:
-            rows = connection.execute(select(ingests).where(wanted).order_by(ingests.c.at)).all()
-        about = [{"owner": row.owner, "status": row.status} for row in rows]
-        found = [Ingest.model_validate_json(row.progress) for row in rows]
-        return [each.model_copy(update=more) for each, more in zip(found, about, strict=True)]
+            rows = connection.execute(select(ingests).where(condition).order_by(ingests.c.at)).all()
+        return [
+            Ingest.model_validate_json(row.progress).model_copy(update={"owner": row.owner, "status": row.status})
+            for row in rows
+        ]
 
 
 def _row(ingest: Ingest) -> dict[str, Any]:
@@ -239,10 +240,10 @@ class IngestionWorker:
 
     async def get(self, owner: str, id: str) -> Ingest:
         """Return an owner's ingest; raise UnknownName if it does not exist."""
-        found = self._pending.get(id) or await self.uploads.find(id)
-        if found is None or found.owner != owner:
+        ingest = self._pending.get(id) or await self.uploads.find(id)
+        if ingest is None or ingest.owner != owner:
             raise errors.UnknownName("ingest", id, [])
-        return found
+        return ingest
 
     async def stop(self, owner: str, id: str) -> Ingest:
         """Ingest no further document of an upload, also after a restart; do nothing if it has ended."""
@@ -261,14 +262,14 @@ class IngestionWorker:
 
         If another server ingests it, the number of read files is stored at the end only.
         """
-        shown = None
+        previous = None
         while not self._is_closed:
             ingest = await self.get(ingest.owner, ingest.id)
-            if ingest != shown:
+            if ingest != previous:
                 yield ingest
             if ingest.done:
                 return
-            shown = ingest
+            previous = ingest
             await asyncio.sleep(LOOK_SECONDS)
 
     async def recover(self) -> None:
@@ -287,7 +288,7 @@ class IngestionWorker:
 
     async def _ingest_all(self, owner: str) -> None:
         """Ingest the uploads of an owner in order; those of others wait for the lock of the home."""
-        while id := next((each.id for each in self._pending.values() if each.owner == owner), ""):
+        while id := next((ingest.id for ingest in self._pending.values() if ingest.owner == owner), ""):
             pause = FIRST_PAUSE
             while not await self._attempt(id):
                 await asyncio.sleep(pause)
@@ -360,7 +361,7 @@ class IngestionWorker:
     def _forget(self, ingest: Ingest) -> None:
         """Count an upload that has ended; its row is stored."""
         del self._pending[ingest.id]
-        failed = sum(bool(each.source) for each in ingest.failed)
+        failed = sum(bool(failure.source) for failure in ingest.failed)
         seconds = (datetime.now(UTC) - datetime.fromisoformat(ingest.at)).total_seconds()
         self._telemetry.count_ingest(ingest.status, seconds, read=ingest.read, failed=failed)
 
@@ -393,6 +394,6 @@ def _is_temporary(error: BaseException) -> bool:
 def _with_error(ingest: Ingest, error: BaseException) -> Ingest:
     """Return the ingest with the error of the whole upload; it replaces an earlier one. Unless it stops, it waits."""
     problem = STORE_AWAY if isinstance(error, OSError) else describe_failure(error)[0]
-    of_files = (each for each in ingest.failed if each.source)
+    of_files = (failure for failure in ingest.failed if failure.source)
     status: Status = "stopping" if ingest.status == "stopping" else "waiting"
     return ingest.model_copy(update={"status": status, "failed": (*of_files, Failure(source="", problem=problem))})

@@ -18,10 +18,8 @@ from sleuth.tools.tracing.callbacks import export_now
 SHUTDOWN_TIMEOUT = 10
 """Seconds that open connections have to end."""
 
-
 KEEP_ALIVE = 75
 """Seconds that a connection may be idle: longer than clients keep theirs, so that the client closes it first."""
-
 
 MAX_HEAD_BYTES = 1 << 16
 """Maximum bytes of a request before its body. Of uvicorn's parsers only h11 has such a limit."""
@@ -56,7 +54,7 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Refuse connections, interrupt runs, then stop the application; called once by uvicorn.
 
-        A proxy in front sends what is refused to another server.
+        A proxy sends the refused requests to another server.
         """
         for listening in sockets or []:
             listening.close()
@@ -116,8 +114,8 @@ def server_of(
 def _listen(host: str, port: int) -> list[socket.socket]:
     """Return listening sockets, created before anything else is opened: early clients wait instead of failing."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        return [socket.create_server(address, family=family) for family, _, _, _, address in found]
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        return [socket.create_server(address, family=family) for family, _, _, _, address in addresses]
     except OSError as error:
         raise UsageError(
             f"Port {port} at {host} cannot be used: {error.strerror}. Choose another one with --port or --host. "

@@ -1,4 +1,4 @@
-"""The server's long-lived resources, created at startup and closed at shutdown, and what one owner may do with them."""
+"""The server's long-lived resources, created at startup and closed at shutdown, and one owner's access to them."""
 
 import asyncio
 import logging
@@ -133,8 +133,8 @@ class Access:
 
     async def id_for(self, name: str) -> str:
         """Return the id of the thread of this name; if there is none, that of a new one."""
-        found = await self.find(name)
-        return found.id if found else self.scoped_id(name)
+        thread = await self.find(name)
+        return thread.id if thread else self.scoped_id(name)
 
     def public_id(self, id: str) -> str:
         """Return the id by which the client knows a thread."""
@@ -181,10 +181,10 @@ class Access:
 
     async def messages(self, chat: Thread, state: StateSnapshot) -> list[AnyMessage]:
         """Return all messages of a chat in its latest state, the queued ones last; see `messages_of`."""
-        requests = [each.request for each in await self.server.run_worker.queue.messages(chat.id)]
+        requests = [message.request for message in await self.server.run_worker.queue.messages(chat.id)]
         about = {"state": "queued", "problem": ""}
-        waiting = [HumanMessage(each.question, id=each.message_id, additional_kwargs=about) for each in requests]
-        return append_messages(messages_of(chat, state), [waiting])
+        queue = [HumanMessage(request.question, id=request.message_id, additional_kwargs=about) for request in requests]
+        return append_messages(messages_of(chat, state), [queue])
 
     def follow(self, thread: str, after: int = 0, *, with_deltas: bool = False) -> AsyncGenerator[Event]:
         """Yield the events of a run after a number, to its end."""
@@ -211,10 +211,10 @@ class Access:
         await self.server.quota.require(self.owner)
         services = (await self.server.tenants.runs(self.owner)).services
         assert services
-        made = await rewrite_question(message, turns, services=services, archive=self.runs.store.archive)
-        tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in made.calls.values())
+        rewriting = await rewrite_question(message, turns, services=services, archive=self.runs.store.archive)
+        tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in rewriting.calls.values())
         await self.server.quota.add(self.owner, tokens)
-        return made
+        return rewriting
 
 
 AccessDep = Annotated[Access, Depends(Access)]

@@ -49,11 +49,11 @@ class Tenants:
         return RunService(replace(self.store, threads=Threads(self.store.engine, owner, self.store.locks)))
 
     async def runs(self, owner: str, *, needs_model: bool = True, model: str = "") -> RunService:
-        """Return an owner's runs, with the services that running them takes.
+        """Return an owner's runs, with the services that are needed to run them.
 
         Args:
             owner: whose runs.
-            needs_model: whether a run cannot do without a model.
+            needs_model: whether a run needs a model.
             model: the name of a model that is used instead of the default.
 
         Raises:
@@ -105,5 +105,5 @@ class Tenants:
         async with self._opening[name]:
             if name not in self._opened:
                 self._opened[name] = await opening()
-        found: T = self._opened[name]
-        return found
+        resource: T = self._opened[name]
+        return resource

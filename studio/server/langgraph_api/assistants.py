@@ -33,10 +33,10 @@ def find_graph(assistant: str) -> Method:
     Raises:
         UnknownName: there is no such assistant.
     """
-    found = next((each for each in GRAPHS.values() if assistant in (each.name, assistant_id_of(each.name))), None)
-    if found is None:
-        raise UnknownName("assistant", assistant, list(GRAPHS), f"There are: {', '.join(GRAPHS)}.")
-    return found
+    for graph in GRAPHS.values():
+        if assistant in (graph.name, assistant_id_of(graph.name)):
+            return graph
+    raise UnknownName("assistant", assistant, list(GRAPHS), f"There are: {', '.join(GRAPHS)}.")
 
 
 def _view(graph: Method) -> dict[str, Any]:
@@ -57,8 +57,8 @@ def _view(graph: Method) -> dict[str, Any]:
 @router.post("/search")
 def search(form: AssistantSearch) -> list[dict[str, Any]]:
     """List assistants."""
-    found = [_view(graph) for graph in GRAPHS.values() if form.graph_id in (None, graph.name)]
-    return found[form.offset : form.offset + form.limit]
+    views = [_view(graph) for graph in GRAPHS.values() if form.graph_id in (None, graph.name)]
+    return views[form.offset : form.offset + form.limit]
 
 
 @router.get("/{assistant}")

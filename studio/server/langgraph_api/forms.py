@@ -50,11 +50,11 @@ class LangGraphForm(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse(cls, given: Any) -> Any:  # noqa: ANN401 - JSON
-        found = given.items() if isinstance(given, dict) else ()
-        if wrong := [name for name, value in found if name in cls.unsupported and value is not None]:
+    def _refuse(cls, body: Any) -> Any:  # noqa: ANN401 - JSON
+        fields = body.items() if isinstance(body, dict) else ()
+        if wrong := [name for name, value in fields if name in cls.unsupported and value is not None]:
             raise ValueError(f"sleuth does not support the field {wrong[0]}, leave it out")
-        return given
+        return body
 
 
 class ListForm(LangGraphForm):
@@ -93,7 +93,7 @@ class ThreadSearch(ListForm):
 
 
 class CheckpointForm(BaseModel):
-    """A place in a thread's history; sub-runs have threads of their own, so there are no other namespaces."""
+    """A place in a thread's history; sub-runs have separate threads, so there are no other namespaces."""
 
     checkpoint_id: str | None = None
     checkpoint_ns: Literal[""] = ""
@@ -164,7 +164,7 @@ class AssistantRunForm(PlaceForm):
     command: CommandForm | None = None
     context: dict[str, Any] | None = None
     config: ConfigForm | None = None
-    stream_mode: Annotated[set[Mode], BeforeValidator(lambda given: [given] if isinstance(given, str) else given)] = {
+    stream_mode: Annotated[set[Mode], BeforeValidator(lambda modes: [modes] if isinstance(modes, str) else modes)] = {
         "values"
     }
     on_disconnect: Literal["cancel", "continue"] = "continue"
@@ -183,7 +183,7 @@ class AssistantRunForm(PlaceForm):
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of the method: `context`, or `config.configurable` of older clients."""
-        return {key: value for key, value in self._given().items() if key not in _LIMITS}
+        return {key: value for key, value in self._values().items() if key not in _LIMITS}
 
     def budget(self) -> Budget:
         """Return the budget in `context`.
@@ -192,11 +192,11 @@ class AssistantRunForm(PlaceForm):
             UsageError: a limit is out of range.
         """
         try:
-            return BudgetForm(**{key: value for key, value in self._given().items() if key in _LIMITS}).budget()
+            return BudgetForm(**{key: value for key, value in self._values().items() if key in _LIMITS}).budget()
         except ValidationError as error:
             raise UsageError(f"A limit in `context` cannot be used: {describe_errors(error)}.") from None
 
-    def _given(self) -> dict[str, Any]:
-        more = self.configurable.model_extra or {}
-        own = {key: value for key, value in more.items() if key not in _INTERNAL and not key.startswith("__")}
-        return {key: value for key, value in {**own, **(self.context or {})}.items() if value is not None}
+    def _values(self) -> dict[str, Any]:
+        extra = self.configurable.model_extra or {}
+        values = {key: value for key, value in extra.items() if key not in _INTERNAL and not key.startswith("__")}
+        return {key: value for key, value in {**values, **(self.context or {})}.items() if value is not None}

@@ -1,4 +1,4 @@
-"""LangGraph's streaming protocol, which `useStream` of `@langchain/react` speaks: commands, and the events of a thread.
+"""LangGraph's streaming protocol, which `useStream` of `@langchain/react` uses: commands, and the events of a thread.
 
 https://github.com/langchain-ai/agent-protocol/blob/main/streaming/protocol.cddl
 """
@@ -67,7 +67,7 @@ class Subscription(BaseModel):
 
     @property
     def has_root(self) -> bool:
-        """Return whether the events of the thread itself are wanted; sub-runs are threads of their own."""
+        """Return whether the client receives the events of the thread itself; sub-runs are separate threads."""
         return self.namespaces is None or [] in self.namespaces
 
 
@@ -90,13 +90,13 @@ async def _carry_out(form: Command, thread: str, access: Access) -> RunStream | 
     """Return the run that a command has started; None for an unknown command."""
     params = form.params
     if form.method == "run.start":
-        given: dict[str, Any] = {"if_not_exists": "create", "checkpoint_id": params.configurable.checkpoint_id}
+        changes: dict[str, Any] = {"if_not_exists": "create", "checkpoint_id": params.configurable.checkpoint_id}
     elif form.method == "input.respond":
         reply = CommandForm(resume=(params.responses or [params])[0].response)
-        given = {"assistant_id": (await access.thread(thread)).method, "command": reply, "input": None}
+        changes = {"assistant_id": (await access.thread(thread)).method, "command": reply, "input": None}
     else:
         return None
-    return await start_run(access, params.model_copy(update=given), thread)
+    return await start_run(access, params.model_copy(update=changes), thread)
 
 
 @router.post("/stream/events")
@@ -136,7 +136,7 @@ class ThreadEvents:
         if (turn := thread.options.turn) and turn.at:
             runs = self.access.runs
             before = await runs.graph(thread).aget_state(runs.config(thread, turn.at))
-            self._interrupts = [each.id for each in before.interrupts]
+            self._interrupts = [interrupt.id for interrupt in before.interrupts]
         while not worker.is_closing:
             has_deltas = form.has_root and "messages" in form.channels
             run = RunStream(access=self.access, thread=thread, after=after, modes=_MODES, with_deltas=has_deltas)
@@ -146,7 +146,7 @@ class ThreadEvents:
                     for event in self._events(part, run):
                         if form.has_root and event["channel"] in form.channels and event["seq"] > form.since:
                             yield {key: value for key, value in event.items() if key != "channel"}
-            after, self._interrupts = run.position, [each["id"] for each in run.interrupts]
+            after, self._interrupts = run.position, [interrupt["id"] for interrupt in run.interrupts]
             await self._next_run(thread, after)
             thread = await self.access.thread(thread.id)
 
@@ -165,8 +165,8 @@ class ThreadEvents:
     def _events(self, part: Part, run: RunStream) -> Iterator[dict[str, Any]]:
         match part.event:
             case "values" if "__interrupt__" in part.data:
-                for each in part.data["__interrupt__"]:
-                    requested = {"interrupt_id": each["id"], "payload": each["value"]}
+                for interrupt in part.data["__interrupt__"]:
+                    requested = {"interrupt_id": interrupt["id"], "payload": interrupt["value"]}
                     yield self._event("input", requested, method="input.requested")
             case "values":
                 assert run.state
@@ -183,7 +183,7 @@ class ThreadEvents:
                 yield from self._lifecycle(part, run)
 
     def _lifecycle(self, part: Part, run: RunStream) -> Iterator[dict[str, Any]]:
-        """Yield the beginning or the end of a run; at its beginning, also which interrupts wait no more."""
+        """Yield the beginning or the end of a run; at its beginning, also the interrupts that no longer wait."""
         match part.event:
             case "metadata":
                 yield self._event("lifecycle", {"event": "running", "graph_name": run.thread.method})

@@ -29,7 +29,7 @@ router = APIRouter(route_class=JsonRoute)
 RUNS_PATH = "/threads/{thread}/runs"
 
 UNREADABLE = (ValueError, NotImplementedError, TypeError, KeyError, AttributeError)
-"""What LangChain raises for an invalid message."""
+"""Exceptions that LangChain raises for an invalid message."""
 
 
 async def starts_of(access: Access, thread: Thread) -> list[int]:
@@ -56,9 +56,9 @@ async def start_run(access: Access, form: AssistantRunForm, name: str | None) ->
     """
     worker, budget = access.server.run_worker, form.budget()
     await access.require_ready()
-    known = await (access.find if form.if_not_exists == "create" else access.thread)(name) if name else None
-    id = known.id if known else access.scoped_id(name) if name else str(uuid4())
-    thread = known if known and not known.is_empty else None
+    stored = await (access.find if form.if_not_exists == "create" else access.thread)(name) if name else None
+    id = stored.id if stored else access.scoped_id(name) if name else str(uuid4())
+    thread = stored if stored and not stored.is_empty else None
     request = await _checked_request(access, form, thread, can_reply=name is not None)
     if form.multitask_strategy == "interrupt" and not form.is_reply and await worker.is_running(id):
         await worker.stop(id)
@@ -111,27 +111,27 @@ async def _continue(access: Access, thread: Thread, form: AssistantRunForm, requ
 
 
 def _question(form: AssistantRunForm, method: str) -> tuple[str, str]:
-    """Return the question of a run's input: its one message with the id that the client has given to it, or its field
+    """Return the question of a run's input: its one message with the id that the client chose, or its field
     `question`, which only methods have.
     """
-    given = form.input or {}
-    if method != CHAT and "messages" not in given:
-        if set(given) != {"question"} or not isinstance(given["question"], str):
+    inputs = form.input or {}
+    if method != CHAT and "messages" not in inputs:
+        if set(inputs) != {"question"} or not isinstance(inputs["question"], str):
             either = '{"question": "…"} or {"messages": [one message with the role "user"]}'
             raise UsageError(f"The input of {method} is {either}. It has no other fields.")
-        return given["question"], ""
-    messages: Any = given.get("messages")
+        return inputs["question"], ""
+    value: Any = inputs.get("messages")
     try:
-        found = convert_to_messages(messages if isinstance(messages, list) else [messages])
+        messages = convert_to_messages(value if isinstance(value, list) else [value])
     except UNREADABLE:
-        found = []
-    if len(found) != 1 or found[0].type != "human":
+        messages = []
+    if len(messages) != 1 or messages[0].type != "human":
         raise UsageError(f'The input of {method} is {{"messages": [one new message with the role "user"]}}.')
-    blocks = found[0].content if isinstance(found[0].content, list) else []
+    blocks = messages[0].content if isinstance(messages[0].content, list) else []
     if any(isinstance(block, dict) and block.get("type") != "text" for block in blocks):
         raise UsageError("A message contains text only: upload documents with `sleuth ingest` or POST /v1/documents.")
-    id = found[0].id or ""
-    return str(found[0].text), id if re.fullmatch(NAME, id) else ""
+    id = messages[0].id or ""
+    return str(messages[0].text), id if re.fullmatch(NAME, id) else ""
 
 
 def _options(stream: RunStream, end: str, *, cancel: bool) -> dict[str, Any]:
@@ -146,7 +146,6 @@ def _options(stream: RunStream, end: str, *, cancel: bool) -> dict[str, Any]:
 
 
 def _as_events(stream: RunStream, *, last_event: int = 0, cancel: bool) -> EventStream:
-    """Return the parts of a run as server-sent events."""
     parts = (part.encode() async for part in stream.parts(last_event))
     return EventStream.of(parts, **_options(stream, "stream", cancel=cancel))
 
@@ -180,7 +179,7 @@ StartDep = Annotated[int, Depends(_start)]
 @router.post(f"{RUNS_PATH}/stream")
 @router.post("/runs/stream")
 async def stream_run(form: AssistantRunForm, access: AccessDep, thread: str | None = None) -> Response:
-    """Start a run and stream it; without a thread it gets one of its own."""
+    """Start a run and stream it; without a thread, in a new one."""
     return _as_events(await start_run(access, form, thread), cancel=form.on_disconnect == "cancel")
 
 
@@ -209,7 +208,7 @@ async def join_stream(
 ) -> Response:
     """Stream a run after `Last-Event-ID`, by default from its beginning and in all modes."""
     every = get_args(Mode)
-    modes = {mode for given in stream_mode or every for mode in given.split(",")}
+    modes = {mode for value in stream_mode or every for mode in value.split(",")}
     if unknown := modes.difference(every):
         raise UsageError(f"stream_mode {sorted(unknown)[0]!r} is not supported. There are: {', '.join(every)}.")
     stream = RunStream(access=access, thread=thread, after=after, modes=modes)

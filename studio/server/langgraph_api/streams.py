@@ -68,7 +68,7 @@ class MessageStream:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, object] | None = None
+        self._contents: dict[str, object] | None = None
         self._id = ""
         self._answer = AnswerText()
 
@@ -76,33 +76,34 @@ class MessageStream:
         """Yield what a delta adds to the text of the answer; a reset removes the text."""
         id = self._id or str(reply["call"])
         is_withdrawn, added = self._answer.read(reply)
-        replaces_plan = self._answer.written == added and id in (self._known or {})
+        replaces_plan = self._answer.written == added and id in (self._contents or {})
         if is_withdrawn or (added and replaces_plan):
             yield _removal(id)
         if added:
             yield {"type": "AIMessageChunk", "id": id, "content": added}
 
     def complete(self, messages: list[dict[str, Any]], *, is_final: bool) -> list[dict[str, Any]]:
-        """Return the answer messages that a state adds or changes; if the text was streamed, only its rest."""
-        known = self._known
-        if known is None:  # the client has received none of this run
-            known = {message["id"]: message["content"] for message in (messages[:-1] if is_final else messages)}
-        self._known = {message["id"]: message["content"] for message in messages}
-        found = []
+        """Return the answer messages that a state adds or changes; if the text was streamed, only the missing part."""
+        contents = self._contents
+        if contents is None:  # the client has received none of this run
+            contents = {message["id"]: message["content"] for message in (messages[:-1] if is_final else messages)}
+        self._contents = {message["id"]: message["content"] for message in messages}
+        changes = []
         for message in messages:
-            if message["type"] == "ai" and known.get(message["id"]) != message["content"]:
-                found += self._whole(message, known.get(message["id"]))
-        asked = next((each["id"] for each in reversed(messages) if each["type"] == "human"), None)
-        self._id = reply_id_to(asked) if asked else ""
-        return found
+            if message["type"] == "ai" and contents.get(message["id"]) != message["content"]:
+                changes += self._whole(message, contents.get(message["id"]))
+        question = next((message["id"] for message in reversed(messages) if message["type"] == "human"), None)
+        self._id = reply_id_to(question) if question else ""
+        return changes
 
-    def _whole(self, message: dict[str, Any], known: object) -> list[dict[str, Any]]:
+    def _whole(self, message: dict[str, Any], content: object) -> list[dict[str, Any]]:
+        """Return a message whose earlier `content` the client has, or the chunk that completes its text."""
         written = self._answer.written if message["id"] == self._id else ""
-        shown = written or str(known or "")
+        text = written or str(content or "")
         self._answer = AnswerText()
-        if shown and message["content"].startswith(shown):
-            return [{**message, "type": "AIMessageChunk", "content": message["content"][len(shown) :]}]
-        return [*([_removal(message["id"])] if shown else []), message]
+        if text and message["content"].startswith(text):
+            return [{**message, "type": "AIMessageChunk", "content": message["content"][len(text) :]}]
+        return [*([_removal(message["id"])] if text else []), message]
 
 
 def _removal(id: str) -> dict[str, Any]:
@@ -150,17 +151,17 @@ class RunStream:
         async with aclosing(log) as events:
             async for event in events:
                 self.position = event.id or self.position
-                parts = self._wanted(await self._encode(event))
+                parts = self._select(await self._encode(event))
                 for at, part in enumerate(parts, start=1):
                     yield Part(part.event, part.data, event.id if at == len(parts) else 0)
                 if event.name in ENDS:
                     return
         if (await self.access.thread(self.public_id)).state in ("done", "waiting"):  # it only repeated an answer
-            for part in self._wanted(await self._end("", is_stopped=False)):
+            for part in self._select(await self._end("", is_stopped=False)):
                 yield part
 
-    def _wanted(self, parts: Iterable[Part]) -> list[Part]:
-        """Return the parts of the stream modes that the client wants, and those of every mode."""
+    def _select(self, parts: Iterable[Part]) -> list[Part]:
+        """Return the parts of the client's stream modes, and those of every mode."""
         names = {"error", "end", *("messages" if mode == "messages-tuple" else mode for mode in self.modes)}
         return [part for part in parts if part.event in names]
 

@@ -40,9 +40,9 @@ _STATUS: dict[ThreadState | Outcome, str] = {
 """The status of a thread in a state or with an outcome; `idle` for all other outcomes."""
 
 
-def respond(value: object, *, headers: dict[str, str] | None = None) -> Response:
+def respond(value: object) -> Response:
     """Return a value, which may contain messages, as a JSON response."""
-    return Response(to_json(value), media_type="application/json", headers=headers)
+    return Response(to_json(value), media_type="application/json")
 
 
 def _metadata_of(thread: Thread) -> dict[str, Any]:
@@ -131,16 +131,16 @@ async def create(access: AccessDep, form: ThreadForm | None = None) -> Response:
         created_at=created,
         updated_at=created,
     )
-    known = await access.find(name) if name else None
-    if known is None:
+    stored = await access.find(name) if name else None
+    if stored is None:
         try:
             await access.runs.store.threads.add(thread)
             return respond(await _thread_view(access, thread))
         except RunError:  # another request was faster, or another owner has the id
-            known = await access.find(str(name))
-    if known is None or form.if_exists != "do_nothing":
+            stored = await access.find(str(name))
+    if stored is None or form.if_exists != "do_nothing":
         raise RunError(f"Thread {name} exists already: choose another id, or pass if_exists=do_nothing.")
-    return respond(await _thread_view(access, known))
+    return respond(await _thread_view(access, stored))
 
 
 def _filter_of(form: ThreadSearch) -> RunFilter | None:
@@ -155,7 +155,7 @@ def _filter_of(form: ThreadSearch) -> RunFilter | None:
     if len(methods) > 1 or not isinstance(part_of, str):
         return None
     return RunFilter(
-        outcomes=tuple(each for each in get_args(Outcome) if form.status in (None, _STATUS.get(each, "idle"))),
+        outcomes=tuple(outcome for outcome in get_args(Outcome) if form.status in (None, _STATUS.get(outcome, "idle"))),
         methods=tuple(methods),
         part_of=part_of,
         with_subruns=bool(part_of),
@@ -167,10 +167,11 @@ def _filter_of(form: ThreadSearch) -> RunFilter | None:
 @router.post("/search")
 async def search(form: ThreadSearch, access: AccessDep) -> Response:
     """List threads, the latest first; sub-runs only if `metadata` asks for those of a run (`part_of`)."""
-    wanted = _filter_of(form)
-    found = await access.runs.store.threads.list_newest(wanted, form.limit) if wanted else []
-    shown = [thread for thread in found if not (wanted and wanted.methods and thread.is_empty)]  # it has no graph yet
-    return respond([await _thread_view(access, thread) for thread in shown])
+    run_filter = _filter_of(form)
+    threads = await access.runs.store.threads.list_newest(run_filter, form.limit) if run_filter else []
+    if run_filter and run_filter.methods:  # a thread without a run has no graph yet
+        threads = [thread for thread in threads if not thread.is_empty]
+    return respond([await _thread_view(access, thread) for thread in threads])
 
 
 @router.get("/{thread}")
@@ -212,5 +213,5 @@ async def search_history(thread: ThreadDep, form: HistoryForm, access: AccessDep
     graph, public = access.runs.graph(thread), access.public_id(thread.id)
     config = access.runs.config(thread, form.checkpoint.checkpoint_id if form.checkpoint else None)
     end = access.runs.config(thread, form.end) if form.end else None
-    found = graph.aget_state_history(config, limit=form.limit, before=end, filter=form.metadata)
-    return respond([_state_view(state, thread, public, values_of(state, thread)) async for state in found])
+    states = graph.aget_state_history(config, limit=form.limit, before=end, filter=form.metadata)
+    return respond([_state_view(state, thread, public, values_of(state, thread)) async for state in states])

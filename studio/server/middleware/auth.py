@@ -65,8 +65,8 @@ class Keys:
         Raises:
             UsageError: a pair cannot be parsed, or the file cannot be read; the message contains no secret.
         """
-        given = settings.api_keys.get_secret_value() if settings.api_keys else ""
-        self._fixed = parse_keys(_SEPARATORS.split(given), HINT) | _parse_embed_keys(settings)
+        pairs = settings.api_keys.get_secret_value() if settings.api_keys else ""
+        self._fixed = parse_keys(_SEPARATORS.split(pairs), HINT) | _parse_embed_keys(settings)
         self._file = settings.api_keys_file
         self._version = _version(self._file)
         self._keys = self._read() if settings.has_keys else {}
@@ -84,8 +84,8 @@ class Keys:
         self._refresh()
         digest = digest_of(secret)
         # Compare with all keys, each in constant time, so that the timing reveals nothing about any key.
-        found = [key for each, key in self._keys.items() if compare_digest(each, digest)]
-        return found[0] if found else None
+        matches = [key for stored, key in self._keys.items() if compare_digest(stored, digest)]
+        return matches[0] if matches else None
 
     def _refresh(self) -> None:
         """Read the file again if it has changed; keep the present keys if it cannot be used."""
@@ -102,7 +102,6 @@ class Keys:
 
     def _read(self) -> dict[bytes, Key]:
         """Return all keys; raise UsageError if there are none, or the file cannot be used."""
-        lines: list[str] = []
         try:
             lines = self._file.read_text(encoding="utf-8").splitlines() if self._file else []
         except (OSError, UnicodeDecodeError) as error:
@@ -120,7 +119,7 @@ def parse_keys(pairs: list[str], hint: str = HINT) -> dict[bytes, Key]:
         UsageError: a pair cannot be parsed; the message contains no secret.
     """
     keys: dict[bytes, Key] = {}
-    for number, pair in enumerate((each.strip() for each in pairs if each.strip()), start=1):
+    for number, pair in enumerate(filter(None, map(str.strip, pairs)), start=1):
         name, colon, secret = pair.partition(":")
         if not (colon and secret.strip() and re.fullmatch(r"[\w.@-]{1,100}", name.strip())):
             raise UsageError(f"Pair {number} cannot be read. {hint}")
@@ -136,17 +135,17 @@ def _parse_embed_keys(settings: Settings) -> dict[bytes, Key]:
     Raises:
         UsageError: a key cannot be parsed, or there are no other keys; the message contains no secret.
     """
-    found: dict[bytes, Key] = {}
-    given = settings.embed_keys.get_secret_value() if settings.embed_keys else ""
-    for each in filter(None, map(str.strip, _SEPARATORS.split(given))):
-        pair, _, origin = each.rpartition("@")
-        keys = parse_keys([pair], EMBED_HINT)
-        if not (keys and re.fullmatch(r"https?://[a-z0-9.:\[\]-]+", origin)) or keys.keys() & found.keys():
+    keys: dict[bytes, Key] = {}
+    entries = settings.embed_keys.get_secret_value() if settings.embed_keys else ""
+    for entry in filter(None, map(str.strip, _SEPARATORS.split(entries))):
+        pair, _, origin = entry.rpartition("@")
+        parsed = parse_keys([pair], EMBED_HINT)
+        if not (parsed and re.fullmatch(r"https?://[a-z0-9.:\[\]-]+", origin)) or parsed.keys() & keys.keys():
             raise UsageError(f"A key has no origin in lower-case letters, or that of another page. {EMBED_HINT}")
-        found |= {digest: Key(key.owner, origin) for digest, key in keys.items()}
-    if found and not settings.has_keys:
+        keys |= {digest: Key(key.owner, origin) for digest, key in parsed.items()}
+    if keys and not settings.has_keys:
         raise UsageError("SLEUTH_EMBED_KEYS needs SLEUTH_API_KEYS, with which the documents of a page are uploaded.")
-    return found
+    return keys
 
 
 def digest_of(secret: str) -> bytes:
@@ -155,12 +154,12 @@ def digest_of(secret: str) -> bytes:
 
 
 def _version(file: Path | None) -> tuple[int, int] | None:
-    """Return what changes with the content of a file."""
+    """Return the modification time and the size of a file; None if it cannot be read."""
     try:
-        found = file.stat() if file else None
+        stat = file.stat() if file else None
     except OSError:
         return None
-    return (found.st_mtime_ns, found.st_size) if found else None
+    return (stat.st_mtime_ns, stat.st_size) if stat else None
 
 
 def _host_of(authority: str) -> str | None:
@@ -241,7 +240,7 @@ class Authentication:
             is_allowed = all(origin == host.lower() for origin in origins) and site in ("none", "same-origin")
         if not is_allowed:
             return None
-        hosts = [*([client[0]] if client else []), *(_host_of(each) or "" for each in (host, *origins))]
+        hosts = [*([client[0]] if client else []), *(_host_of(authority) or "" for authority in (host, *origins))]
         return Key(self._settings.owner) if all(map(is_loopback, hosts)) else None
 
     def _unauthenticated(self) -> JSONResponse:

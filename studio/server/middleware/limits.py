@@ -92,8 +92,7 @@ class MinuteLimit:
 def respond_later(problem: str, wait: float) -> JSONResponse:
     """Return the response that asks a client to wait some seconds."""
     seconds = str(math.ceil(wait))
-    headers = {"Retry-After": seconds}
-    return respond(429, f"{problem}: wait {seconds} s.", code="rate_limit_exceeded", headers=headers)
+    return respond(429, f"{problem}: wait {seconds} s.", code="rate_limit_exceeded", headers={"Retry-After": seconds})
 
 
 class Quota:

@@ -33,8 +33,8 @@ class RequestLog:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        given = headers.get(HEADER, "")
-        id = given if re.fullmatch(r"[\w.-]{1,100}", given) else uuid4().hex
+        header = headers.get(HEADER, "")
+        id = header if re.fullmatch(r"[\w.-]{1,100}", header) else uuid4().hex
         scope.setdefault("state", {})["request_id"] = id
         status, began = 499, time.monotonic()  # the client has gone, unless there is a reply
 

@@ -13,7 +13,7 @@ class ChatCompletion(OpenAIReply):
     def whole(self, answer: Mapping[str, Any], steps: str) -> dict[str, Any]:
         """Return the chat completion."""
         text, citations = self.text(answer)
-        annotations = [{"type": "url_citation", "url_citation": each} for each in citations]
+        annotations = [{"type": "url_citation", "url_citation": citation} for citation in citations]
         message = {"role": "assistant", "content": text, "reasoning_content": steps, "annotations": annotations}
         finish = "length" if answer["status"] == "out_of_budget" else "stop"
         prompt, reply, details = self.tokens(answer)
@@ -40,14 +40,14 @@ class ChatCompletion(OpenAIReply):
         except RunFailed as failed:
             yield encode({"error": {"message": str(failed), "type": failed.kind, "code": None, "param": None}})
             return
-        made = self.whole(answer, "")
-        [choice] = made["choices"]
+        completion = self.whole(answer, "")
+        [choice] = completion["choices"]
         yield self._chunk({"content": choice["message"]["content"]})
         if annotations := choice["message"]["annotations"]:
             yield self._chunk({"annotations": annotations})
-        yield self._chunk({}, finish=choice["finish_reason"], metadata=made["metadata"])
+        yield self._chunk({}, finish=choice["finish_reason"], metadata=completion["metadata"])
         if self.has_usage:
-            yield encode({**self._head("chat.completion.chunk"), "choices": [], "usage": made["usage"]})
+            yield encode({**self._head("chat.completion.chunk"), "choices": [], "usage": completion["usage"]})
         yield "data: [DONE]\n\n"
 
     def _chunk(self, delta: dict[str, Any], *, finish: str | None = None, **others: object) -> str:

@@ -84,8 +84,8 @@ def encode(value: object, *, event: str = "") -> str:
 
 async def read_answer(events: Events) -> tuple[dict[str, Any], str]:
     """Return the answer of a run and the text of its steps when it has ended; raise RunFailed."""
-    read = [each async for each in read_steps(events)]
-    return read[-1][1], "".join(text for text, _ in read)
+    steps = [step async for step in read_steps(events)]
+    return steps[-1][1], "".join(text for text, _ in steps)
 
 
 async def read_steps(events: Events) -> AsyncIterator[tuple[str, dict[str, Any]]]:
@@ -96,7 +96,7 @@ async def read_steps(events: Events) -> AsyncIterator[tuple[str, dict[str, Any]]
             case "step" if data["state"] == "finished":
                 node = f"{data['method']} {data['node']}" if data["part_of"] else data["node"]
                 findings = runnable(data["method"]).summarize_update(data["update"])
-                yield "".join(f"{line}\n" for line in [node, *(f"  {each}" for each in findings)]), {}
+                yield "".join(f"{line}\n" for line in [node, *(f"  {finding}" for finding in findings)]), {}
             case "answer":
                 yield "", data
                 return

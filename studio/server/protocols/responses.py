@@ -14,7 +14,7 @@ class OpenAIResponse(OpenAIReply):
     def whole(self, answer: Mapping[str, Any], _steps: str) -> dict[str, Any]:
         """Return the response."""
         text, citations = self.text(answer)
-        annotations = [{"type": "url_citation", **each} for each in citations]
+        annotations = [{"type": "url_citation", **citation} for citation in citations]
         part = {"type": "output_text", "text": text, "annotations": annotations}
         message = {"type": "message", "id": f"msg-{self.id}", "role": "assistant", "content": [part]}
         is_cut = answer["status"] == "out_of_budget"

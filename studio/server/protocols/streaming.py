@@ -10,7 +10,6 @@ from starlette.responses import StreamingResponse
 KEEP_ALIVE = 15.0
 """Seconds without a chunk after which a filler keeps proxies from closing the connection."""
 
-
 _EVENT = {"type": "object", "properties": {name: {"type": "string"} for name in ("data", "event", "id")}}
 
 DESCRIPTION: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"itemSchema": _EVENT}}}}

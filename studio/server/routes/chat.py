@@ -105,7 +105,7 @@ async def _answer(
         return _unknown_model(form.model)
     question = check_question(form.question())
     if text := REPLIES["introduction"] if is_command(question) else small_talk_reply(question):
-        thread, events, rewriting = "", _said(text), RewrittenQuestion(question=question, calls={}, warnings=[])
+        thread, events, rewriting = "", _event_of(text), RewrittenQuestion(question=question, calls={}, warnings=[])
     else:
         await access.require_ready()
         rewriting = await access.rewrite_follow_up(question, form.turns(), form.model)
@@ -144,7 +144,7 @@ async def _unless_closed(
             await asyncio.wait({reading})
 
 
-async def _said(text: str) -> AsyncGenerator[Event]:
+async def _event_of(text: str) -> AsyncGenerator[Event]:
     """Yield the only event of a reply without a run."""
     answer = {**Verdict(status="answered", text=text, citations=[]), "cost": total_cost({})}
     yield Event(thread="", id=0, name="answer", key="", data=to_json(answer).decode())

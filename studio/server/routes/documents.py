@@ -77,8 +77,8 @@ async def list_documents(
     where: Where = "",
 ) -> list[Listed]:
     """List documents by id."""
-    found = await collection.documents(limit=limit, after=after, find=find, where=where)
-    return [replace(each, source=_source(each.source, server, owner)) for each in found]
+    documents = await collection.documents(limit=limit, after=after, find=find, where=where)
+    return [replace(document, source=_source(document.source, server, owner)) for document in documents]
 
 
 EXAMPLES = 3
@@ -92,18 +92,18 @@ _UNNAMED = {"sheet", "slide", "tabelle", "feuil", "hoja"}
 @router.get("/examples")
 async def example_questions(collection: CollectionDep) -> list[str]:
     """Return questions to begin with, made of the titles and headings of some documents; no model is called."""
-    listed = await collection.documents(limit=MOST_LISTED)
-    step = max(1, len(listed) // EXAMPLES)
-    return [await _example(each, collection) for each in listed[step // 2 :: step][:EXAMPLES]]
+    documents = await collection.documents(limit=MOST_LISTED)
+    step = max(1, len(documents) // EXAMPLES)
+    return [await _example(document, collection) for document in documents[step // 2 :: step][:EXAMPLES]]
 
 
-async def _example(listed: Listed, collection: Collection) -> str:
-    text = (await collection.document(listed.id)).text
-    common = _COMMON | _UNNAMED | {listed.title.lower()}
-    headings = [each for each in _HEADING.findall(text) if each.lower().rstrip("0123456789 ") not in common]
-    if headings:
-        return f"What does “{listed.title}” state about “{headings[0]}”?"
-    return f"What is known about {listed.title}?"
+async def _example(document: Listed, collection: Collection) -> str:
+    text = (await collection.document(document.id)).text
+    common = _COMMON | _UNNAMED | {document.title.lower()}
+    for heading in _HEADING.findall(text):
+        if heading.lower().rstrip("0123456789 ") not in common:
+            return f"What does “{document.title}” state about “{heading}”?"
+    return f"What is known about {document.title}?"
 
 
 @router.post("/documents", status_code=202)
@@ -144,12 +144,12 @@ def _properties(meta: str) -> bytes:
     return json.dumps(value).encode() if value else b""
 
 
-def _name(given: str) -> str:
+def _name(path: str) -> str:
     """Return a file's name with its folders, always below the present one; raise UsageError if it cannot be used."""
-    parts = [part for part in given.replace("\\", "/").split("/") if part.strip(". ")]
+    parts = [part for part in path.replace("\\", "/").split("/") if part.strip(". ")]
     name = "/".join(parts)
     is_short = len(name.encode()) <= MAX_PATH_BYTES and all(len(part.encode()) <= MAX_NAME_BYTES for part in parts)
-    if not name.isprintable() or not name or not is_short or given.endswith(("/", "\\")):
+    if not name.isprintable() or not name or not is_short or path.endswith(("/", "\\")):
         raise UsageError(
             f"Each file needs a name of printable characters and at most {MAX_NAME_BYTES} bytes, "
             f"with its folders at most {MAX_PATH_BYTES:,}."
@@ -171,19 +171,22 @@ async def show_original(id: str, collection: CollectionDep) -> Response:
         raise UnknownName("original", id, [], NO_ORIGINAL)
     name = Path(document.source).name
     media_type = media_type_of(Path(name))
-    shown = "inline" if media_type in SHOWN else "attachment"
+    disposition = "inline" if media_type in SHOWN else "attachment"
     headers = {"Content-Security-Policy": SANDBOX, "X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"}
-    return FileResponse(path, media_type=media_type, filename=name, headers=headers, content_disposition_type=shown)
+    return FileResponse(
+        path, media_type=media_type, filename=name, headers=headers, content_disposition_type=disposition
+    )
 
 
 @router.get("/documents/{id:path}")
 async def show_document(id: str, collection: CollectionDep, server: ServerStateDep, owner: Owner) -> forms.DocumentView:
     """Return a document with its text and the positions of its passages."""
     document = await collection.document(id)
-    spans = [forms.Span(id=each.id, start=each.start, end=each.end) for each in await collection.passages_of(id)]
-    shown = replace(document, source=_source(document.source, server, owner))
+    passages = await collection.passages_of(id)
+    spans = [forms.Span(id=passage.id, start=passage.start, end=passage.end) for passage in passages]
+    document = replace(document, source=_source(document.source, server, owner))
     has_original = await collection.original(id) is not None
-    return forms.DocumentView(**asdict(shown), passages=spans, has_original=has_original)
+    return forms.DocumentView(**asdict(document), passages=spans, has_original=has_original)
 
 
 @router.delete("/documents/{id:path}", status_code=204)
@@ -217,17 +220,17 @@ async def ingest_events(ingest: IngestDep, server: ServerStateDep) -> EventStrea
     """Stream the progress of an upload: `progress` events with its whole state, the last one is `done`."""
     states = server.ingestion.follow(ingest)
     return EventStream.of(
-        encode_event(each.model_dump_json(), event="done" if each.done else "progress") async for each in states
+        encode_event(state.model_dump_json(), event="done" if state.done else "progress") async for state in states
     )
 
 
 @router.get("/passages/{id:path}")
 async def show_passage(id: str, collection: CollectionDep) -> forms.PassageView:
     """Return a passage."""
-    found = await collection.passages([id])
-    if not found:
+    passages = await collection.passages([id])
+    if not passages:
         raise UnknownName("passage", id, [])
-    return forms.PassageView(**asdict(found[0]), document=found[0].document_id)
+    return forms.PassageView(**asdict(passages[0]), document=passages[0].document_id)
 
 
 @router.get("/search")

@@ -34,7 +34,6 @@ from sleuth.tools.errors import RunError, StoreError, UnknownName, UsageError
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"], route_class=CheckedRoute)
 
-
 Time = Annotated[str, Query(max_length=40, pattern="^[0-9TZ:.+-]*$", description="ISO 8601, UTC")]
 MethodQuery = Annotated[str, Query(max_length=40, pattern="^[a-z0-9-]+$")]
 
@@ -47,8 +46,8 @@ async def _listed_runs(
     if owner and owner != caller:
         if not server.is_operator(caller):
             raise UsageError("Only the operator may list the runs of other owners. SLEUTH_OPERATOR names the operator.")
-        if owner not in (known := await server.tenants.store.threads.owners()):
-            raise UnknownName("owner", owner, known)
+        if owner not in (owners := await server.tenants.store.threads.owners()):
+            raise UnknownName("owner", owner, owners)
     return server.tenants.read_only_runs(owner or caller)
 
 
@@ -76,7 +75,7 @@ async def list_runs(
     `since`, `until` and `before` compare the time of the last change. For the next page, send the `updated_at` and `id`
     of the last run as `before` and `before_id`.
     """
-    wanted = RunFilter(
+    run_filter = RunFilter(
         find=find,
         outcomes=tuple(status),
         methods=tuple(method),
@@ -88,8 +87,8 @@ async def list_runs(
         with_subruns=subruns,
         with_empty=False,
     )
-    found = await runs.store.threads.list_newest(wanted, limit)
-    return [forms.ThreadRow(**thread.to_json()) for thread in found]
+    threads = await runs.store.threads.list_newest(run_filter, limit)
+    return [forms.ThreadRow(**thread.to_json()) for thread in threads]
 
 
 @router.post("", status_code=201)
@@ -172,7 +171,7 @@ async def events(
     finished step contains the result. A client that connects during a call first gets its text so far.
     """
     events = access.follow(thread.id, last_event_id, with_deltas=True)
-    return EventStream.of(encode_event(each.data, event=each.name, id=each.id) async for each in events)
+    return EventStream.of(encode_event(event.data, event=event.name, id=event.id) async for event in events)
 
 
 @router.post("/{thread}/stop", status_code=202)
@@ -184,9 +183,7 @@ async def stop(thread: ThreadDep, server: ServerStateDep) -> forms.Begun:
 
 @router.post("/{thread}/resume", status_code=202)
 async def resume(
-    thread: ThreadDep,
-    access: AccessDep,
-    form: Annotated[forms.ResumeForm | None, Body()] = None,
+    thread: ThreadDep, access: AccessDep, form: Annotated[forms.ResumeForm | None, Body()] = None
 ) -> forms.Begun:
     """Resume a run in the background from its last checkpoint."""
     access.server.run_worker.require_open()
@@ -217,8 +214,8 @@ async def make_fork(thread: ThreadDep, form: forms.ForkForm, access: AccessDep) 
     """Branch a run from a checkpoint; `resume` runs the branch."""
     await access.server.run_worker.require_idle(thread.id)
     name = await access.id_for(form.name) if form.name else None
-    made = await fork_run(access.runs, thread.id, at=form.at, changes=form.state, into=form.method, name=name)
-    return forms.Forked(**made)
+    branch = await fork_run(access.runs, thread.id, at=form.at, changes=form.state, into=form.method, name=name)
+    return forms.Forked(**branch)
 
 
 @router.put("/{thread}/feedback", status_code=204)

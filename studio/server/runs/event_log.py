@@ -92,24 +92,24 @@ class EventLog:
     @in_thread
     def ends(self, thread: str) -> list[int]:
         """Return the numbers of the events that end a run of a thread, in order."""
-        wanted = select(events.c.id).where(events.c.thread == thread, events.c.name.in_(ENDS)).order_by(events.c.id)
+        query = select(events.c.id).where(events.c.thread == thread, events.c.name.in_(ENDS)).order_by(events.c.id)
         with transaction(self._engine) as connection:
-            return [*connection.scalars(wanted)]
+            return [*connection.scalars(query)]
 
     @in_thread
     def finished_tasks(self, thread: str) -> set[str]:
         """Return the tasks of a thread that stored events show as finished."""
-        wanted = select(events.c.key).where(events.c.thread == thread, events.c.name == "step")
+        query = select(events.c.key).where(events.c.thread == thread, events.c.name == "step")
         with transaction(self._engine) as connection:
-            keys = [key.split() for key in connection.scalars(wanted)]
+            keys = [key.split() for key in connection.scalars(query)]
         return {task for task, state in keys if state == "finished"}
 
     @in_thread
     def after(self, thread: str, id: int) -> list[Event]:
         """Return the stored events of a thread after a number."""
-        wanted = select(events).where(events.c.thread == thread, events.c.id > id).order_by(events.c.id)
+        query = select(events).where(events.c.thread == thread, events.c.id > id).order_by(events.c.id)
         with transaction(self._engine) as connection:
-            return [Event(**row._mapping) for row in connection.execute(wanted)]
+            return [Event(**row._mapping) for row in connection.execute(query)]
 
     async def follow(
         self, thread: str, after: int, *, is_active: Callable[[], Awaitable[bool]], with_deltas: bool = False
@@ -126,12 +126,12 @@ class EventLog:
                     subscriber.has_news = False
                     active = await is_active()  # before reading: an event that is stored later wakes the subscriber
                     for event in await self.after(thread, after):
-                        for each in subscriber.take(event.id - 1):
-                            yield each
+                        for delta in subscriber.take(event.id - 1):
+                            yield delta
                         after = event.id
                         yield event
-                for each in subscriber.take(after):
-                    yield each
+                for delta in subscriber.take(after):
+                    yield delta
                 if active:
                     await subscriber.wakeup.wait()
 
@@ -145,7 +145,7 @@ class EventLog:
         replies = self._replies.get(thread, {}) if with_deltas else {}
         for after, reply in replies.values():
             if is_reconnect:
-                about = {each.name: getattr(reply, each.name) for each in fields(Reset)}
+                about = {field.name: getattr(reply, field.name) for field in fields(Reset)}
                 subscriber.add(Reset(**about | {"kind": "reset"}), after)
             if reply.text:
                 subscriber.add(reply, after)
@@ -159,7 +159,7 @@ class EventLog:
 
     def want_deltas(self, thread: str) -> bool:
         """Return whether a subscriber of the thread receives deltas."""
-        return any(each.with_deltas for each in self._subscribers.get(thread, ()))
+        return any(subscriber.with_deltas for subscriber in self._subscribers.get(thread, ()))
 
     def publish_delta(self, thread: str, item: StreamItem) -> None:
         """Send a delta or reset to the current subscribers of an open thread, after its last event."""
@@ -210,7 +210,7 @@ class EventLog:
         try:
             return await asyncio.shield(storing)
         except asyncio.CancelledError:
-            await asyncio.wait([storing])  # its thread goes on, and the next event needs another id
+            await asyncio.wait([storing])  # its thread continues, and the next event needs another id
             raise
 
     async def _store(self, event: Event, token: str | None) -> bool:
@@ -223,10 +223,10 @@ class EventLog:
     @in_thread
     def _insert(self, event: Event, token: str | None) -> bool:
         """Insert an event, unless the thread has it; return False if it was stored before."""
-        stored = select(events.c.id).where(events.c.thread == event.thread, events.c.key == event.key)
+        query = select(events.c.id).where(events.c.thread == event.thread, events.c.key == event.key)
         with transaction(self._engine, write=True) as connection:
             check_token(connection, event.thread, token)
-            if found := connection.scalar(stored):
-                return bool(found == event.id)  # an attempt with a lost connection has stored it
+            if id := connection.scalar(query):
+                return bool(id == event.id)  # an attempt with a lost connection has stored it
             connection.execute(insert(events), asdict(event))
             return True

@@ -61,7 +61,6 @@ STOP_WAIT = 10.0
 
 _LAST_EVENT = 2**31 - 1
 
-
 metadata = MetaData()
 jobs = Table(
     "sleuth_serve_jobs",
@@ -139,9 +138,9 @@ class RunQueue:
     def pending(self) -> list[tuple[str, str, bool]]:
         """Return the threads with a job or a message, with their owners, and whether they have a job."""
         with transaction(self._engine) as connection:
-            found = {row.thread: (row.owner, False) for row in connection.execute(select(messages))}
-            found |= {row.thread: (row.owner, True) for row in connection.execute(select(jobs))}
-        return [(thread, *rest) for thread, rest in found.items()]
+            threads = {row.thread: (row.owner, False) for row in connection.execute(select(messages))}
+            threads |= {row.thread: (row.owner, True) for row in connection.execute(select(jobs))}
+        return [(thread, owner, has_job) for thread, (owner, has_job) in threads.items()]
 
     @in_thread
     def add_message(self, owner: str, request: RunRequest, *, is_reply: bool) -> None:
@@ -153,9 +152,9 @@ class RunQueue:
     @in_thread
     def messages(self, thread: str) -> list[QueuedMessage]:
         """Return the messages of a chat in their order."""
-        wanted = select(messages).where(messages.c.thread == thread).order_by(messages.c.number)
+        query = select(messages).where(messages.c.thread == thread).order_by(messages.c.number)
         with transaction(self._engine) as connection:
-            rows = connection.execute(wanted).all()
+            rows = connection.execute(query).all()
         return [QueuedMessage(row.number, RunRequest.model_validate_json(row.request), row.is_reply) for row in rows]
 
     @in_thread
@@ -243,14 +242,7 @@ class RunWorker:
                 continue
             raise ThreadBusy(f"Thread {thread} is running: wait until it ends, or stop it first.")
 
-    async def start(
-        self,
-        owner: str,
-        thread: str,
-        *,
-        budget: Budget | None = None,
-        is_recovered: bool = False,
-    ) -> None:
+    async def start(self, owner: str, thread: str, *, budget: Budget | None = None, is_recovered: bool = False) -> None:
         """Start or resume a thread in the background.
 
         Args:
@@ -336,7 +328,7 @@ class RunWorker:
 
     async def recover(self) -> None:
         """Resume the runs in the queue that no server runs, and begin the turns of queued messages."""
-        pending = [each for each in await self.queue.pending() if each[0] not in self.jobs]
+        pending = [row for row in await self.queue.pending() if row[0] not in self.jobs]
         held = await self._tenants.store.locks.held([thread for thread, *_ in pending]) if pending else set()
         for thread, owner, has_job in pending:
             if thread in held or self.is_closing:

@@ -138,8 +138,7 @@ async def _sleuth(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, errors.SleuthError)
     headers = {"Retry-After": "5"} if isinstance(error, errors.StoreBusy) else None
     status, kind = _classify(error)
-    name = type(error).__name__
-    code = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).strip("_")
+    code = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in type(error).__name__).strip("_")
     return respond(status, str(error), kind=kind, code=code, headers=headers)
 
 

@@ -66,8 +66,7 @@ class RunForm(Form):
 
     def request(self) -> RunRequest:
         """Return the request for the run, without the answer that it follows up on."""
-        given = self.model_dump(exclude={"after", "budget"})
-        return RunRequest(**given, budget=self.budget.budget())
+        return RunRequest(**self.model_dump(exclude={"after", "budget"}), budget=self.budget.budget())
 
 
 class ResumeForm(Form):

@@ -32,7 +32,7 @@ class RunRecord:
 
 
 class Telemetry:
-    """Metrics of one server, and spans of its requests; those of runs are made by their callbacks."""
+    """Metrics of one server, and spans of its requests; callbacks create the spans of runs."""
 
     def __init__(self, tracing: Tracing = "off") -> None:
         self.registry, self._by_owner = CollectorRegistry(), CollectorRegistry()

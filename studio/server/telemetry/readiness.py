@@ -60,9 +60,9 @@ class ReadinessProbe:
             checks["chroma"] = _reach(f"{self._settings.chroma_url.rstrip('/')}/api/v2/heartbeat", {}, None)
         limited = [asyncio.wait_for(check, SECONDS) for check in checks.values()]
         results = await asyncio.gather(*limited, return_exceptions=True)
-        found = {name: _problem(each) or "ok" for name, each in zip(checks, results, strict=True)}
-        wrong = {name for name, state in found.items() if state != "ok"}
-        return Readiness(status="unavailable" if wrong - {"model"} else "degraded" if wrong else "ok", checks=found)
+        states = {name: _problem(result) or "ok" for name, result in zip(checks, results, strict=True)}
+        wrong = {name for name, state in states.items() if state != "ok"}
+        return Readiness(status="unavailable" if wrong - {"model"} else "degraded" if wrong else "ok", checks=states)
 
     @in_thread
     def _database(self) -> None:
