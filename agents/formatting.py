@@ -223,8 +223,8 @@ def format_facts(queries: Sequence[SubQuery], facts: Sequence[Facts]) -> str:
     for at, query in enumerate(queries, start=1):
         lines.append(f"[SUBQ] {escape_line(query.text)}")
         lines += [f"Finding: {escape_line(query.finding)}"] if query.finding else []
-        found = [escape_fences(each.text) for each in facts if each.query == at]
-        lines += [f"<source {at}>", *(found or ["(nothing new)"]), f"</source {at}>"]
+        texts = [escape_fences(each.text) for each in facts if each.query == at]
+        lines += [f"<source {at}>", *(texts or ["(nothing new)"]), f"</source {at}>"]
     return "\n".join(lines) or "(nothing yet)"
 
 

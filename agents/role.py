@@ -80,21 +80,21 @@ class LabeledOutput(Output):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler, /) -> dict[str, Any]:
-        found = handler(core_schema)
-        schema = handler.resolve_ref_schema(found)
-        known = schema.pop("properties")
+        reference = handler(core_schema)
+        schema = handler.resolve_ref_schema(reference)
+        properties = schema.pop("properties")
         del schema["required"], schema["additionalProperties"]
         schema["anyOf"] = [
             {
                 "type": "object",
-                "properties": {name: {"const": value} if name == cls.label else known[name] for name in names},
+                "properties": {name: {"const": value} if name == cls.label else properties[name] for name in names},
                 "required": names,
                 "additionalProperties": False,
             }
             for value, fields in cls.written.items()
-            for names in [[name for name in fields if name in known]]
+            for names in [[name for name in fields if name in properties]]
         ]
-        return found
+        return reference
 
     @model_validator(mode="after")
     def _is_complete(self) -> Self:

@@ -47,10 +47,10 @@ class Registry(Mapping[str, Method]):
         """Return a method, with the node that checks its answers; the sub-runs of `auto` check theirs."""
         if name not in self._loaded:
             place = self._modules.get(name) or self._places[name]
-            found = _load(EntryPoint(name, place, self._group))
-            is_checked = name != "auto" and issubclass(found.settings, CitedSettings)
-            checked = replace(found, graph=lambda: add_evidence_check(found.graph()))
-            self._loaded[name] = checked if is_checked else found
+            loaded = _load(EntryPoint(name, place, self._group))
+            is_checked = name != "auto" and issubclass(loaded.settings, CitedSettings)
+            checked = replace(loaded, graph=lambda: add_evidence_check(loaded.graph()))
+            self._loaded[name] = checked if is_checked else loaded
         return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -65,12 +65,12 @@ class Registry(Mapping[str, Method]):
 
 def _load(entry: EntryPoint) -> Method:
     try:
-        found = entry.load()
+        loaded = entry.load()
     except (ImportError, AttributeError) as error:
         raise UsageError(f"The method {entry.name!r} of {entry.module} cannot be loaded: {error}.") from error
-    if not isinstance(found, Method):
-        raise UsageError(f"The method {entry.name!r} is no sleuth.Method: {entry.value} is {type(found).__name__}.")
-    return found
+    if not isinstance(loaded, Method):
+        raise UsageError(f"The method {entry.name!r} is no sleuth.Method: {entry.value} is {type(loaded).__name__}.")
+    return loaded
 
 
 METHODS = Registry(
@@ -110,15 +110,15 @@ def configure(kind: Method, values: Mapping[str, Any], profile: Profile) -> Meth
         if key not in known:
             raise UnknownName(f"setting of {kind.name}", key, known, f"It has: {', '.join(known)}.")
     try:
-        given = kind.settings.model_validate(dict(values))
+        settings = kind.settings.model_validate(dict(values))
     except ValidationError as error:
         raise UsageError(f"A setting of {kind.name} cannot be used: {describe_errors(error)}.") from None
-    for name, chosen in given.nested().items():
+    for name, chosen in settings.nested().items():
         configure(method(name), chosen, profile)
     if profile == "default":
-        return given
-    explicit = {key: getattr(given, key) for key in given.model_fields_set}
-    return given.as_in_paper().model_copy(update=explicit)
+        return settings
+    explicit = {key: getattr(settings, key) for key in settings.model_fields_set}
+    return settings.as_in_paper().model_copy(update=explicit)
 
 
 def without_replies(kind: Method) -> dict[str, Any]:

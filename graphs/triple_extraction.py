@@ -95,16 +95,16 @@ class Extraction:
             passage = waiting.popleft()
             self._reserved += allowed
             caller = ModelCaller(self.model, MemoryArchive(), seed=passage.fingerprint(), limit=allowed)
-            found = await extract_triples(self.store, [passage], caller)
+            extracted = await extract_triples(self.store, [passage], caller)
             self._reserved -= allowed
             calls = caller.calls.values()
             one = ExtractionReport(
-                read=len(found),
-                failed=1 - len(found),
-                triples=sum(len(triples) for _, triples in found),
+                read=len(extracted),
+                failed=1 - len(extracted),
+                triples=sum(len(triples) for _, triples in extracted),
                 calls=len(calls),
                 tokens=sum(call["prompt_tokens"] + call["completion_tokens"] for call in calls),
-                warnings=[] if found else list(caller.warnings),
+                warnings=[] if extracted else list(caller.warnings),
             )
             self.report += one
             self.on_read(one)

@@ -50,10 +50,10 @@ def quote_location(places: str, start: int, end: int) -> str:
 
 def at_words(hit: Hit, words: str) -> Hit:
     """Return a hit with the one of the places of its passage that has most of some words, if only one has as many."""
-    passage, wanted = hit.passage, set(_WORD.findall(words.casefold()))
+    passage, terms = hit.passage, set(_WORD.findall(words.casefold()))
     starts = [start for start, *_ in json.loads(passage.places)] if passage.places else []
     spans = list(pairwise([*starts, len(passage.text)]))
-    counts = [len(wanted & set(_WORD.findall(passage.text[start:end].casefold()))) for start, end in spans]
+    counts = [len(terms & set(_WORD.findall(passage.text[start:end].casefold()))) for start, end in spans]
     if not counts or counts.count(max(counts)) > 1:
         return hit
     place = quote_location(passage.places, *spans[counts.index(max(counts))])

@@ -76,10 +76,10 @@ def tracing_variables(environment: Mapping[str, str]) -> list[str]:
 def is_loopback(host: str) -> bool:
     """Return whether a host name or address, perhaps IPv4 mapped to IPv6, is a loopback address."""
     try:
-        found = ipaddress.ip_address(host)
+        address = ipaddress.ip_address(host)
     except ValueError:
         return host == "localhost"
-    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
 def client_options(url: str = "", proxy: str | None = None) -> dict[str, Any]:

@@ -110,7 +110,7 @@ class Hit:
 def hit_to_json(hit: Hit, explain: bool = False) -> dict[str, object]:
     """Return the JSON form that `search` prints."""
     passage = hit.passage
-    shown = {"passage": passage.id, "document": passage.document_id, "title": passage.title, "text": passage.text}
+    fields = {"passage": passage.id, "document": passage.document_id, "title": passage.title, "text": passage.text}
     place = {"location": passage.location} if passage.location else {}
     why = {"why": asdict(hit.why)} if explain and hit.why else {}
-    return {**shown, **place, "score": hit.score, "rank": hit.rank, **why}
+    return {**fields, **place, "score": hit.score, "rank": hit.rank, **why}

@@ -64,8 +64,8 @@ class ChatModels(ModelClient):
         options |= dict.fromkeys(LENGTH_FIELDS, body["max_tokens"])
         if request.listener:
             options["stream_usage"] = True  # where it is off by default, streamed tokens would not be counted
-        known = {name: value for name, value in options.items() if name in type(model).model_fields}
-        model, name = model.model_copy(update=known), body["model"]
+        fields = {name: value for name, value in options.items() if name in type(model).model_fields}
+        model, name = model.model_copy(update=fields), body["model"]
         runnable: Runnable[Any, Any] = model
         try:
             if "response_format" in body:

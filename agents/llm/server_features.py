@@ -67,15 +67,15 @@ def refused_features(can: Capabilities, body: Mapping[str, Any], reason: str) ->
 async def detect_capabilities(endpoint: Endpoint, model: str, file: Path) -> Capabilities:
     """Return the stored capabilities of this endpoint and model; otherwise probe the server and store them."""
     key = f"{endpoint.url} {model}"
-    known: dict[str, list[str]] = {}
+    cached: dict[str, list[str]] = {}
     with suppress(OSError, ValueError):
-        known = json.loads(await asyncio.to_thread(file.read_text, encoding="utf-8"))
-    if "schema" in known.get(key, []):
-        return frozenset(known[key])
+        cached = json.loads(await asyncio.to_thread(file.read_text, encoding="utf-8"))
+    if "schema" in cached.get(key, []):
+        return frozenset(cached[key])
     can = await probe(endpoint, model)
     with suppress(OSError):  # where it cannot be stored, the server is probed again
         await asyncio.to_thread(file.parent.mkdir, parents=True, exist_ok=True)
-        text = json.dumps(known | {key: sorted(can)}, indent=1, sort_keys=True)
+        text = json.dumps(cached | {key: sorted(can)}, indent=1, sort_keys=True)
         await asyncio.to_thread(file.write_text, text, encoding="utf-8")
     return can
 
@@ -93,7 +93,7 @@ async def probe(endpoint: Endpoint, model: str) -> Capabilities:
     if guided.finish_reason == "length" and not _is_ready(guided):
         with suppress(ModelTimeout):
             guided, copied, chosen = await _probe_constraints(endpoint, model, max_tokens=THINKING_TOKENS)
-    found = {
+    results = {
         "schema": _is_ready(guided),
         "copies": without_thoughts(copied.text).strip() in [f'{{"word" : "{word}"}}' for word in CHOICES],
         "choice": without_thoughts(chosen.text).strip() in CHOICES,
@@ -104,7 +104,7 @@ async def probe(endpoint: Endpoint, model: str) -> Capabilities:
             for each in (plain, guided, copied, chosen)
         ),
     }
-    return PARAMETERS | {name for name, has in found.items() if has}
+    return PARAMETERS | {name for name, has in results.items() if has}
 
 
 async def _probe_constraints(endpoint: Endpoint, model: str, **options: object) -> Sequence[Completion]:

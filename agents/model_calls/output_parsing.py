@@ -67,10 +67,10 @@ def _parse(text: str, output: type[O], *, choices: tuple[str, ...] | None, cut_o
     if whole := _FENCED.fullmatch(answer):
         answer = whole[1].strip()
     if choices:
-        wanted = {bare(each): each for each in choices}
-        if (bare_answer := bare(answer)) not in wanted:
+        bare_choices = {bare(each): each for each in choices}
+        if (bare_answer := bare(answer)) not in bare_choices:
             raise Unparsable(f"it must be exactly one of {', '.join(choices)}")
-        answer = wanted[bare_answer]
+        answer = bare_choices[bare_answer]
     return output(answer), []
 
 
@@ -264,7 +264,7 @@ class Leniency:
             with self._at(str(at)):
                 try:
                     entries.append(
-                        self._read(each, lambda given: adapter.validate_python(given, context=self), entry_kind)
+                        self._read(each, lambda item: adapter.validate_python(item, context=self), entry_kind)
                     )
                 except ValidationError as error:
                     self._drop(error)

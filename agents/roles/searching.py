@@ -119,8 +119,8 @@ def _correction(tags: Tags) -> str:
 
 def _role(prompt: str, tags: Tags) -> Role[Transcript, str]:
     def render(input: Transcript) -> dict[str, str]:
-        known = f"\nAlready known:\n{format_steps(input.known)}" if input.known else ""
-        return {"question": f"{input.question}{known}"}
+        notes = f"\nAlready known:\n{format_steps(input.known)}" if input.known else ""
+        return {"question": f"{input.question}{notes}"}
 
     stop = (f"</{tags.query}>", f"</{tags.answer}>")
     sampling = Sampling(max_tokens=512, stop=stop)

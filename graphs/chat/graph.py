@@ -140,8 +140,8 @@ async def clarify(state: State, call: Call[Settings]) -> Update:
     call.require()
     call.model.streams = None
     otherwise = conversation.AskedBack(question="What do you mean by that?")
-    given = as_conversation(state.messages, state.question)
-    back = await call.model.ask_or(conversation.ASK_BACK, given, otherwise, "")
+    request = as_conversation(state.messages, state.question)
+    back = await call.model.ask_or(conversation.ASK_BACK, request, otherwise, "")
     asked = content_words(state.question)
     if asked <= content_words(back.question) if len(asked) > 1 else same_question(back.question, state.question):
         call.model.warn("The clarifying question would have repeated the message: the message is looked up.")
@@ -160,9 +160,9 @@ async def listen(state: State, runtime: Runtime[Context]) -> Update:
     asked = next(message for message in reversed(state.messages) if message.additional_kwargs.get("asked_back"))
     request = {"question": asked.text, "options": asked.additional_kwargs.get("options", [])}
     text: str = interrupt(request, response_schema=TextReply)
-    if said := reply_by_rule(text, settings.method, state.messages):
-        about = {"status": said["status"], "citations": said["citations"]}
-        return {"messages": [HumanMessage(text), AIMessage(with_footnotes(said).text, additional_kwargs=about)]}
+    if reply := reply_by_rule(text, settings.method, state.messages):
+        about = {"status": reply["status"], "citations": reply["citations"]}
+        return {"messages": [HumanMessage(text), AIMessage(with_footnotes(reply).text, additional_kwargs=about)]}
     return {"messages": [HumanMessage(text)], "question": text, "verdict": None}
 
 
@@ -311,16 +311,16 @@ def graph() -> StateGraph[State, Context, Message, State]:
 # What the nodes above are made of
 
 
-async def _kind_of(given: conversation.ConversationInput, call: Call[Settings]) -> str:
+async def _kind_of(request: conversation.ConversationInput, call: Call[Settings]) -> str:
     """Return the kind of a message; rules decide where there is no model, and correct what it overlooks."""
-    question = given.question
+    question = request.question
     if is_answered_by_rule(question):
         return "small talk"
     if not _uses_model(call):
-        needs_search = _has_subject(question) or resolve_references(question, given.turns) != question
+        needs_search = _has_subject(question) or resolve_references(question, request.turns) != question
         return "follow-up" if needs_search else "small talk"
-    kind = await call.model.ask_or(conversation.ROUTE, given, "follow-up", "The message is taken for a question.")
-    return "follow-up" if kind == "question" and given.turns and refers_back(question) else kind
+    kind = await call.model.ask_or(conversation.ROUTE, request, "follow-up", "The message is taken for a question.")
+    return "follow-up" if kind == "question" and request.turns and refers_back(question) else kind
 
 
 def _uses_model(call: Call[Settings]) -> bool:

@@ -21,17 +21,17 @@ UNANSWERED: Final = ("stopped", "failed")
 """The statuses of a message of ours that states why a turn has no answer."""
 
 
-def append_messages(kept: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
+def append_messages(messages: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
     """Apply LangGraph's `add_messages`, write by write.
 
     A message without an id, such as a pair of role and text, gets the same id on every read.
     """
     for write in writes:
         added = convert_to_messages(write if isinstance(write, list) else [write])
-        for at, message in enumerate(added, start=len(kept)):
+        for at, message in enumerate(added, start=len(messages)):
             message.id = message.id or str(uuid5(NAMESPACE_OID, f"{at} {message.type} {message.text}"))
-        kept = add_messages(kept, added)  # type: ignore[assignment,arg-type]  # typed for all that becomes messages
-    return kept
+        messages = add_messages(messages, added)  # type: ignore[assignment,arg-type]  # typed for all that becomes messages
+    return messages
 
 
 class MessagesChannel(DeltaChannel[list[AnyMessage]]):

@@ -48,9 +48,9 @@ async def make_standalone(asking: ModelCaller | None, question: str, turns: Sequ
         return question
     if asking is None:
         return resolve_references(question, turns)
-    given = ConversationInput(question=question, turns=tuple(turns))
+    request = ConversationInput(question=question, turns=tuple(turns))
     loss = "Rules rewrite the question instead."
-    made = await asking.ask_or(REWRITE, given, Rewritten.model_construct(question=question), loss)
+    made = await asking.ask_or(REWRITE, request, Rewritten.model_construct(question=question), loss)
     rewritten = made.question.strip() or question
     return resolve_references(rewritten, turns) if refers_back(rewritten) else rewritten
 
@@ -73,8 +73,8 @@ async def rewrite_question(
     @entrypoint()
     async def rewrite(asked: str) -> RewrittenQuestion:
         asking = ModelCaller(services.model, archive, seed=asked)
-        found = await make_standalone(asking, asked, turns)
-        return RewrittenQuestion(question=found, calls=asking.calls, warnings=list(asking.warnings))
+        rewritten = await make_standalone(asking, asked, turns)
+        return RewrittenQuestion(question=rewritten, calls=asking.calls, warnings=list(asking.warnings))
 
     made: Any = await rewrite.ainvoke(question, traced(None, services.tracing, texts=services.trace_texts))
     assert isinstance(made, RewrittenQuestion)

@@ -116,7 +116,7 @@ def _candidates(kind: str | None, question: str, answer: str) -> Iterator[str]:
     elif kind == "place":
         yield from [*others, *articles] if asks_person else [*answered, *others, *articles]
     elif kind == "thing":
-        phrases = [f"the {name}" for name in articles] or [found.group() for found in _LAST_PHRASE.finditer(question)]
+        phrases = [f"the {name}" for name in articles] or [phrase.group() for phrase in _LAST_PHRASE.finditer(question)]
         yield from [*phrases, *reversed(others)] if asks_person else [*answered, *phrases, *reversed(others)]
     else:
         yield from [*answered, *asked]

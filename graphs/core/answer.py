@@ -293,5 +293,5 @@ class Answer:
 
 def public_notes(notes: dict[str, Note]) -> list[Note]:
     """Return notes in the form of an answer, without their citations, which are among the answer's."""
-    shown = ("question", "finding", "passages", "remark")
-    return [Note(**{key: value for key, value in note.items() if key in shown}) for note in notes.values()]  # type: ignore[typeddict-item]
+    fields = ("question", "finding", "passages", "remark")
+    return [Note(**{key: value for key, value in note.items() if key in fields}) for note in notes.values()]  # type: ignore[typeddict-item]

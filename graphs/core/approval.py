@@ -72,9 +72,9 @@ def ask_approval(
     Returns:
         The decision, and the `Rows` of the schema if they were edited.
     """
-    shown = {"name": action, "args": dict(rows), "description": about}
+    action_request = {"name": action, "args": dict(rows), "description": about}
     allowed = {"action_name": action, "allowed_decisions": ["approve", "edit", "reject"]}
-    request = {"action_requests": [shown], "review_configs": [allowed]}
+    request = {"action_requests": [action_request], "review_configs": [allowed]}
     (decision,) = interrupt(request, response_schema=schema)["decisions"]
     return decision["type"], decision["edited_action"]["args"] if decision["type"] == "edit" else None
 
@@ -83,10 +83,10 @@ def read_rows(defaults: Callable[[int], dict[str, Any]] = lambda number: {}) -> 
     """Return a validator of a list that may be JSON text and contain plain questions; rows have the defaults."""
 
     def read(rows: object) -> object:
-        given = parse_json(rows)
-        if not isinstance(given, list):
-            return given
-        listed = [{"question": each} if isinstance(each, str) else each for each in given]
+        value = parse_json(rows)
+        if not isinstance(value, list):
+            return value
+        listed = [{"question": each} if isinstance(each, str) else each for each in value]
         return [{**defaults(at), **each} if isinstance(each, dict) else each for at, each in enumerate(listed, start=1)]
 
     return BeforeValidator(read)
@@ -97,14 +97,14 @@ def parse_typed_decision(text: str, asked: Mapping[str, Any]) -> dict[str, Any]:
     word = text.strip().casefold()
     if word in ("approve", "reject"):
         return {"decisions": [{"type": word}]}
-    (shown,) = asked["action_requests"]
-    edited = {"name": shown["name"], "args": dict.fromkeys(shown["args"], text)}
+    (request,) = asked["action_requests"]
+    edited = {"name": request["name"], "args": dict.fromkeys(request["args"], text)}
     return {"decisions": [{"type": "edit", "edited_action": edited}]}
 
 
 def describe_request(asked: Mapping[str, Any]) -> str:
     """Return the request to the person as a text."""
-    (shown,) = asked["action_requests"]
-    ((name, rows),) = shown["args"].items()
+    (request,) = asked["action_requests"]
+    ((name, rows),) = request["args"].items()
     listed = json.dumps(rows, ensure_ascii=False, indent=1)
-    return f"{shown['description']}\n\n{listed}\n\nReply approve, reject, or with other {name} as such a list."
+    return f"{request['description']}\n\n{listed}\n\nReply approve, reject, or with other {name} as such a list."

@@ -131,14 +131,14 @@ class Method:
 
     def ablations(self) -> dict[str, dict[str, Any]]:
         """Return the settings that switch off or replace a part of the method, as its paper does, by their names."""
-        found: dict[str, dict[str, Any]] = {}
+        variants: dict[str, dict[str, Any]] = {}
         for name in self.settings.annotated(Ablation):
             setting = self.settings.model_fields[name]
             others = [value for value in get_args(setting.annotation) if value != setting.default]
-            found |= {f"with {name}={value}": {name: value} for value in others}
+            variants |= {f"with {name}={value}": {name: value} for value in others}
             if not others:
-                found[f"without {name}"] = {name: False}
-        return found
+                variants[f"without {name}"] = {name: False}
+        return variants
 
     def stages(self) -> dict[str, dict[str, Any]]:
         """Return the settings of each stage of the method's cumulative ablation, by its name; often there are none."""
@@ -152,5 +152,5 @@ class Method:
 
 def describe_errors(error: ValidationError) -> str:
     """Return the errors of settings, each after the setting's name."""
-    found = [(fault["loc"], fault["msg"].lower().removeprefix("value error, ")) for fault in error.errors()]
-    return "; ".join(f"{place[0]}: {message}" if place else message for place, message in found)
+    faults = [(fault["loc"], fault["msg"].lower().removeprefix("value error, ")) for fault in error.errors()]
+    return "; ".join(f"{place[0]}: {message}" if place else message for place, message in faults)

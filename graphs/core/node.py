@@ -181,9 +181,9 @@ def node_with(
         async def run(state: StateT, *, runtime: Runtime[Context]) -> Update:
             settings = runtime.context.settings
             assert isinstance(settings, kind)
-            given: Any = state
-            if isinstance(given, dict):  # of a `Send`, which LangGraph passes on as it is stored
-                state = hints["state"](**given)
+            stored: Any = state
+            if isinstance(stored, dict):  # of a `Send`, which LangGraph passes on as it is stored
+                state = hints["state"](**stored)
             sharing = parallel_nodes(state) if parallel_nodes else 1
             call = Call(state, runtime, settings, reserved_calls=reserved_calls, sharing=sharing)
             await call.prepare(with_passages)

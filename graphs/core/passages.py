@@ -10,14 +10,14 @@ from sleuth.tools.types import Passage
 def serialize_passage(passage: Passage) -> str:
     """Return a passage in the form of the archive."""
     added = [name for name in ("way", "location", "places") if not getattr(passage, name, None)]
-    kept = {name: value for name, value in asdict(passage).items() if name not in added}
-    return json.dumps(kept, ensure_ascii=False, sort_keys=True)
+    fields = {name: value for name, value in asdict(passage).items() if name not in added}
+    return json.dumps(fields, ensure_ascii=False, sort_keys=True)
 
 
 def deserialize_passage(record: str) -> Passage:
     """Return the passage from the form of the archive."""
-    kept = json.loads(record)
-    return RetrievedPassage(**kept) if "way" in kept else Passage(**kept)
+    fields = json.loads(record)
+    return RetrievedPassage(**fields) if "way" in fields else Passage(**fields)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

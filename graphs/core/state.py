@@ -21,12 +21,12 @@ def same_question(one: str, other: str) -> bool:
     return name_key(one) == name_key(other)
 
 
-def merge_keys(kept: dict[str, V], writes: Sequence[dict[str, V | None]]) -> dict[str, V]:
+def merge_keys(values: dict[str, V], writes: Sequence[dict[str, V | None]]) -> dict[str, V]:
     """Keyed reducer: later values win, None removes a key, a repeat is harmless.
 
     Writes are applied one by one; otherwise a key that was removed and came back would change its position in a replay.
     """
-    merged = dict(kept)
+    merged = dict(values)
     for write in writes:
         for key, value in write.items():
             if value is None:
@@ -36,9 +36,9 @@ def merge_keys(kept: dict[str, V], writes: Sequence[dict[str, V | None]]) -> dic
     return merged
 
 
-def append_new(kept: list[str], writes: Sequence[list[str]]) -> list[str]:
+def append_new(items: list[str], writes: Sequence[list[str]]) -> list[str]:
     """Append the items that are not in the list yet, in order."""
-    return list(dict.fromkeys([*kept, *(item for write in writes for item in write)]))
+    return list(dict.fromkeys([*items, *(item for write in writes for item in write)]))
 
 
 PassageRef = Annotated[str, "archive reference of a passage"]
@@ -56,7 +56,7 @@ def find_hashes(value: object) -> set[str]:
     if isinstance(value, str):
         return {value} if len(value) == 64 and set(value) <= set("0123456789abcdef") else set()
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-    return {found for part in parts for found in find_hashes(part)}
+    return {name for part in parts for name in find_hashes(part)}
 
 
 @dataclass(frozen=True)

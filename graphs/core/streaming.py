@@ -342,9 +342,9 @@ async def in_fresh_context(work: Coroutine[Any, Any, T]) -> T:
     outer = var_child_runnable_config.get()
     callbacks = outer.get("callbacks") if outer else None
     if isinstance(callbacks, BaseCallbackManager):
-        kept = callbacks.copy()
+        remaining = callbacks.copy()
         for handler in message_handlers(callbacks):
-            kept.remove_handler(handler)
-        callbacks = kept
+            remaining.remove_handler(handler)
+        callbacks = remaining
     variables.run(var_child_runnable_config.set, RunnableConfig(callbacks=callbacks) if callbacks else None)
     return await create_task(work, context=variables)

@@ -27,8 +27,8 @@ def fitted_thresholds(folders: Sequence[Path], model_of: Callable[[str], str]) -
     Raises:
         StoreError: a folder's file cannot be read.
     """
-    kept = [_read(folder / FILE) for folder in reversed(folders)]
-    every = {key: threshold for each in kept for key, threshold in each.items()}
+    stored = [_read(folder / FILE) for folder in reversed(folders)]
+    every = {key: threshold for each in stored for key, threshold in each.items()}
     keys = {prompt: _key(model_of(role), prompt) for prompt, role in FITTED.items()}
     return {prompt: every[key] for prompt, key in keys.items() if key in every}
 
@@ -36,9 +36,9 @@ def fitted_thresholds(folders: Sequence[Path], model_of: Callable[[str], str]) -
 def store_threshold(home: Path, model: str, prompt: str, threshold: Threshold) -> None:
     """Store a model's threshold for later verifications."""
     file = home / FILE
-    kept = {**_read(file), _key(model, prompt): threshold}
+    thresholds = {**_read(file), _key(model, prompt): threshold}
     new = file.with_suffix(".new")
-    new.write_text(json.dumps(kept, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+    new.write_text(json.dumps(thresholds, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
     new.replace(file)
 
 
@@ -55,7 +55,7 @@ def _read(file: Path) -> dict[str, Threshold]:
     if not file.exists():
         return {}
     try:
-        kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        return {key: Threshold(value=float(each["value"]), by=str(each["by"])) for key, each in kept.items()}
+        stored: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        return {key: Threshold(value=float(each["value"]), by=str(each["by"])) for key, each in stored.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoreError(f"{file} cannot be read: {error}. Remove it, and fit again: `sleuth calibrate`.") from error

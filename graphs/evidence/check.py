@@ -67,14 +67,14 @@ def is_answer_checked(context: Context, question: str) -> bool:
     """Return whether the answer to a question is checked: by default in English, which the checker reads, if there is a
     checker.
     """
-    wanted = context.settings.check_evidence if isinstance(context.settings, CheckedSettings) else False
-    return context.checker is not None and may_be_english(question) if wanted is None else wanted
+    setting = context.settings.check_evidence if isinstance(context.settings, CheckedSettings) else False
+    return context.checker is not None and may_be_english(question) if setting is None else setting
 
 
 def lacks_citation(context: Context, verdict: Verdict) -> bool:
     """Return whether an answer has no citation where one is required."""
-    wanted = context.settings.require_citations if isinstance(context.settings, CitedSettings) else False
-    is_required = context.require_citations if wanted is None else wanted
+    setting = context.settings.require_citations if isinstance(context.settings, CitedSettings) else False
+    is_required = context.require_citations if setting is None else setting
     return is_required and not evidence_in(verdict["citations"])
 
 

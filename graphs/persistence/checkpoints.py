@@ -90,8 +90,8 @@ class SqliteCheckpoints(SqliteSaver):
 
     async def alist(self, *place: Any, **filters: Any) -> AsyncIterator[CheckpointTuple]:  # noqa: ANN401 - those of the base
         """Yield the matching checkpoints, the latest first."""
-        for found in await self._call(lambda: [*self.list(*place, **filters)]):
-            yield found
+        for checkpoint in await self._call(lambda: [*self.list(*place, **filters)]):
+            yield checkpoint
 
     aget_tuple = _in_thread(SqliteSaver.get_tuple)
     aput = _in_thread(SqliteSaver.put)
@@ -151,9 +151,9 @@ class CheckpointSerializer(JsonPlusSerializer):
         refused: list[StoreDamaged] = []  # ormsgpack replaces what its hook raises by a ValueError
 
         def revive(code: int, data: bytes) -> Any:  # noqa: ANN401 - any value
-            given = ormsgpack.unpackb(data, ext_hook=revive, option=_OPTION)
+            value = ormsgpack.unpackb(data, ext_hook=revive, option=_OPTION)
             try:
-                return _revived(code, given)
+                return _revived(code, value)
             except StoreDamaged as error:
                 refused.append(error)
                 raise
@@ -164,16 +164,16 @@ class CheckpointSerializer(JsonPlusSerializer):
             raise refused[0] if refused else StoreDamaged(f"A value cannot be decoded ({error}). {_REMEDY}") from error
 
 
-def _revived(code: int, given: Any) -> Any:  # noqa: ANN401 - any value
+def _revived(code: int, value: Any) -> Any:  # noqa: ANN401 - any value
     if code == EXT_DELTA_SNAPSHOT:
-        return DeltaSnapshot(given)
-    if not isinstance(given, list | tuple) or len(given) < 3:
+        return DeltaSnapshot(value)
+    if not isinstance(value, list | tuple) or len(value) < 3:
         raise StoreDamaged(f"A value has the unknown format {code} and was not read. {_REMEDY}")
-    path = f"{given[0]}.{given[1]}"
+    path = f"{value[0]}.{value[1]}"
     if path not in TYPES or code not in (EXT_CONSTRUCTOR_POS_ARGS, EXT_CONSTRUCTOR_KW_ARGS, EXT_PYDANTIC_V2):
         raise StoreDamaged(
             f"A value has the type {path}, which checkpoints of this release do not contain. It was not loaded, "
             "and no code of it ran. Upgrade sleuth if a newer release wrote it; do not trust the file otherwise."
         )
     kind = resolve_name(path)
-    return kind(*given[2]) if code == EXT_CONSTRUCTOR_POS_ARGS else kind(**given[2])
+    return kind(*value[2]) if code == EXT_CONSTRUCTOR_POS_ARGS else kind(**value[2])

@@ -43,34 +43,34 @@ ALL_RUNS = RunFilter()
 
 
 def select_runs(
-    owner: str, wanted: RunFilter, limit: int | None, *, lost: Collection[str] = (), dialect: str = "sqlite"
+    owner: str, run_filter: RunFilter, limit: int | None, *, lost: Collection[str] = (), dialect: str = "sqlite"
 ) -> Select[Any]:
     """Return the query for an owner's runs, the latest first; `lost` runs are stopped, but stored as running."""
     columns = threads.c
-    metadata = (has_item(columns.client_metadata, *item, dialect=dialect) for item in wanted.metadata.items())
-    query = select(threads).where(columns.owner == owner, *_conditions(wanted, lost), *metadata)
-    return query.order_by(columns.updated_at.desc(), columns.id.desc()).limit(limit).offset(wanted.offset or None)
+    metadata = (has_item(columns.client_metadata, *item, dialect=dialect) for item in run_filter.metadata.items())
+    query = select(threads).where(columns.owner == owner, *_conditions(run_filter, lost), *metadata)
+    return query.order_by(columns.updated_at.desc(), columns.id.desc()).limit(limit).offset(run_filter.offset or None)
 
 
-def _conditions(wanted: RunFilter, lost: Collection[str]) -> Iterator[ColumnElement[bool]]:
+def _conditions(run_filter: RunFilter, lost: Collection[str]) -> Iterator[ColumnElement[bool]]:
     columns = threads.c
-    for word in re.findall(r"\w+", wanted.find):
+    for word in re.findall(r"\w+", run_filter.find):
         forms = word, word.capitalize()  # SQLite ignores the case of English letters only
         texts = (columns.question, columns.answer)
         yield or_(*(text.icontains(form, autoescape=True) for text in texts for form in forms))
-    if wanted.outcomes:
-        yield _has_outcome(wanted.outcomes, lost)
-    if wanted.weak:
+    if run_filter.outcomes:
+        yield _has_outcome(run_filter.outcomes, lost)
+    if run_filter.weak:
         yield columns.weak
-    if wanted.methods:
-        yield columns.method.in_(wanted.methods)
-    if wanted.part_of:
-        yield and_(columns.parent == wanted.part_of, columns.subrun > 0)
-    if not wanted.with_subruns:
+    if run_filter.methods:
+        yield columns.method.in_(run_filter.methods)
+    if run_filter.part_of:
+        yield and_(columns.parent == run_filter.part_of, columns.subrun > 0)
+    if not run_filter.with_subruns:
         yield columns.subrun == 0
-    if not wanted.with_empty:
+    if not run_filter.with_empty:
         yield columns.question != ""
-    yield from _times(wanted)
+    yield from _times(run_filter)
 
 
 def _has_outcome(outcomes: tuple[str, ...], lost: Collection[str]) -> ColumnElement[bool]:
@@ -81,16 +81,16 @@ def _has_outcome(outcomes: tuple[str, ...], lost: Collection[str]) -> ColumnElem
     return or_(stored, is_lost) if "stopped" in outcomes else and_(stored, ~is_lost)
 
 
-def _times(wanted: RunFilter) -> Iterator[ColumnElement[bool]]:
+def _times(run_filter: RunFilter) -> Iterator[ColumnElement[bool]]:
     columns = threads.c
-    if wanted.since:
-        yield columns.updated_at >= wanted.since
-    if wanted.until:
-        yield columns.updated_at < wanted.until
-    if wanted.before_id:
-        yield tuple_(columns.updated_at, columns.id) < tuple_(wanted.before, wanted.before_id)
-    elif wanted.before:
-        yield columns.updated_at < wanted.before
+    if run_filter.since:
+        yield columns.updated_at >= run_filter.since
+    if run_filter.until:
+        yield columns.updated_at < run_filter.until
+    if run_filter.before_id:
+        yield tuple_(columns.updated_at, columns.id) < tuple_(run_filter.before, run_filter.before_id)
+    elif run_filter.before:
+        yield columns.updated_at < run_filter.before
 
 
 MAX_METADATA = 16_384
@@ -117,16 +117,16 @@ def to_stored_json(value: object) -> str:
 
 def has_item(column: Column[str], key: str, value: Any, *, dialect: str) -> ColumnElement[bool]:  # noqa: ANN401 - JSON
     """Return the condition that a column's JSON object has an item."""
-    wanted = to_stored_json(value)
+    stored = to_stored_json(value)
     if dialect == "postgresql":
-        return cast(column, JSONB)[key] == cast(literal(wanted), JSONB)
+        return cast(column, JSONB)[key] == cast(literal(stored), JSONB)
     item = func.json_each(column).table_valued("key", "value", "type")
     same: list[ColumnElement[bool]] = [item.c.key == key]
     match value:
         case None | bool():
-            same.append(item.c.type == wanted)
+            same.append(item.c.type == stored)
         case dict() | list():
-            same += [item.c.type.in_(("object", "array")), item.c.value == wanted]
+            same += [item.c.type.in_(("object", "array")), item.c.value == stored]
         case str():
             same += [item.c.type == "text", item.c.value == value]
         case _:

@@ -96,12 +96,12 @@ def prepare_tables(engine: Engine) -> None:
     """
     with engine.execution_options(sleuth_write=True).begin() as connection:
         metadata.create_all(connection)
-        found = connection.scalar(select(func.max(version.c.version)))
-        if found is None:
+        stored = connection.scalar(select(func.max(version.c.version)))
+        if stored is None:
             connection.execute(insert(version).values(version=STORE_VERSION))
-        elif found > STORE_VERSION:
+        elif stored > STORE_VERSION:
             raise StoreTooNew(
-                f"The runs were written by a newer release (version {found}, this one reads up to {STORE_VERSION}): "
+                f"The runs were written by a newer release (version {stored}, this one reads up to {STORE_VERSION}): "
                 "upgrade sleuth, or set SLEUTH_HOME to another folder."
             )
 

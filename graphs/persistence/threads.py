@@ -77,12 +77,12 @@ class Threads:
 
     async def get(self, id: str) -> Thread:
         """Return a thread; raise UnknownName, which suggests a similar id, if it does not exist."""
-        found = await self.find(id)
-        if found is None:
+        thread = await self.find(id)
+        if thread is None:
             similar = select_similar(select(threads.c.id).where(self._mine()), threads.c.id, id)
             known = [row.id for query in similar for row in await self._rows(query)]
             raise UnknownName("thread", id, known, "`sleuth runs list` shows them.")
-        return found
+        return thread
 
     async def find(self, id: str) -> Thread | None:
         """Return a thread, or None."""
@@ -104,14 +104,14 @@ class Threads:
         """Return whether the id is used, by any owner."""
         return bool(await self._rows(select(threads.c.id).where(threads.c.id == id)))
 
-    async def list_newest(self, wanted: RunFilter = ALL_RUNS, limit: int | None = None) -> list[Thread]:
+    async def list_newest(self, run_filter: RunFilter = ALL_RUNS, limit: int | None = None) -> list[Thread]:
         """Return the threads that match a filter, the latest first; with a limit not more than these."""
         lost: set[str] = set()
-        if {"running", "stopped"} & {*wanted.outcomes}:
+        if {"running", "stopped"} & {*run_filter.outcomes}:
             stored = select(threads.c.id).where(self._mine(), threads.c.outcome == "running")
             running = {row.id for row in await self._rows(stored)}
             lost = running - await self._locks.held(running) if running else set()
-        return await self._find(select_runs(self.owner, wanted, limit, lost=lost, dialect=self.engine.dialect.name))
+        return await self._find(select_runs(self.owner, run_filter, limit, lost=lost, dialect=self.engine.dialect.name))
 
     async def count_subruns(self, ids: Sequence[str]) -> dict[str, int]:
         """Return the numbers of sub-runs of threads that have some."""
@@ -211,8 +211,8 @@ class Threads:
 
     async def subruns_of(self, id: str) -> list[Thread]:
         """Return the sub-runs of a run and of all its branches, the first one first."""
-        found = await self._find(select(threads).where(threads.c.parent == id, self._mine(), threads.c.subrun > 0))
-        return sorted(found, key=lambda thread: (thread.subrun, thread.created_at))
+        subruns = await self._find(select(threads).where(threads.c.parent == id, self._mine(), threads.c.subrun > 0))
+        return sorted(subruns, key=lambda thread: (thread.subrun, thread.created_at))
 
     async def remove(self, id: str) -> None:
         """Delete a thread, its checkpoints and events in one transaction, so that no listed run is ever empty."""
@@ -230,16 +230,16 @@ class Threads:
 
     async def _find(self, query: Select[Any]) -> list[Thread]:
         """Read rows, and decide which of those with the state running are interrupted."""
-        found = await self._rows(query, _thread)
-        running = {thread.id for thread in found if thread.state == "running"}
+        listed = await self._rows(query, _thread)
+        running = {thread.id for thread in listed if thread.state == "running"}
         lost = running - await self._locks.held(running) if running else set()
         if not lost:
-            return found
+            return listed
         # A run that has ended since its row was read holds no lock either: only an unchanged row is interrupted.
         again = await self._rows(select(threads).where(threads.c.id.in_(lost)), _thread)
-        latest = {thread.id: thread for thread in [*found, *again]}
-        interrupted = {each.id for each in found if each.id in lost and latest[each.id] == each}
-        return [replace(each, state="interrupted") if each.id in interrupted else latest[each.id] for each in found]
+        latest = {thread.id: thread for thread in [*listed, *again]}
+        interrupted = {each.id for each in listed if each.id in lost and latest[each.id] == each}
+        return [replace(each, state="interrupted") if each.id in interrupted else latest[each.id] for each in listed]
 
     async def _rows(self, query: Select[Any], convert: Callable[[Row[Any]], Any] = lambda row: row) -> list[Any]:
         def read() -> list[Any]:

@@ -156,9 +156,9 @@ class CheckpointerSubruns:
     async def __call__(self, request: SubrunRequest) -> SubrunResult:
         """Start or resume a sub-run. Thread ids are UUIDs, which LangGraph's servers require."""
         id = str(uuid5(NAMESPACE_OID, f"{request.parent}/{request.number}/{request.place}"))
-        kind, wanted = runnable(request.method), request.wants_tokens
+        kind, wants_tokens = runnable(request.method), request.wants_tokens
         settings = configure(kind, request.values, self.profile)
-        streams = TokenStream(answers=kind.answers, wants_tokens=wanted) if wanted else None
+        streams = TokenStream(answers=kind.answers, wants_tokens=wants_tokens) if wants_tokens else None
         context = replace(
             self.context,
             settings=settings,
@@ -188,19 +188,19 @@ async def begin_subrun(
     before = await graph.aget_state(config)
     if before.values or before.tasks:
         return
-    given = {"question": request.question, "notes": request.notes}
+    inputs = {"question": request.question, "notes": request.notes}
     if not request.plan:
-        await graph.aupdate_state(config, given, as_node=START)
+        await graph.aupdate_state(config, inputs, as_node=START)
         return
     start = runnable(request.method).start_from_plan
     assert start, f"{request.method} takes no plan"
-    await graph.aupdate_state(config, {**given, **start(request.plan, settings)}, as_node="plan")
+    await graph.aupdate_state(config, {**inputs, **start(request.plan, settings)}, as_node="plan")
 
 
 def end_subrun(thread: str, values: Mapping[str, Any]) -> SubrunResult:
     """Return what the outer run keeps of a sub-run, from the values of its last state."""
-    kept = ("verdict", "notes", "calls", "warnings")
-    return SubrunResult(thread=thread, **{name: values[name] for name in kept})
+    fields = ("verdict", "notes", "calls", "warnings")
+    return SubrunResult(thread=thread, **{name: values[name] for name in fields})
 
 
 _BEGAN, _BEFORE = "sleuth_began", "sleuth_seconds_before"

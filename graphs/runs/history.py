@@ -149,8 +149,8 @@ async def load_checkpoint(runs: RunService, id: str, checkpoint: str) -> Checkpo
 
 async def _replies(runs: RunService, thread: Thread, checkpoint: str) -> dict[str, str]:
     """Return the replies to the calls that followed a checkpoint, by call id: results of their tasks."""
-    found = await runs.store.saver.aget_tuple(runs.config(thread, checkpoint)) if checkpoint else None
-    writes = (found.pending_writes or []) if found else []
+    saved = await runs.store.saver.aget_tuple(runs.config(thread, checkpoint)) if checkpoint else None
+    writes = (saved.pending_writes or []) if saved else []
     results = {id: value for id, _, value in writes if isinstance(value, dict) and value.get("call_id") == id}
     return {id: value["reply"]["text"] for id, value in results.items() if value["reply"]}
 
@@ -183,7 +183,7 @@ async def fork_run(
         UsageError: a field has another type, the name is used already, or a chat is given a name.
         ThreadBusy: the branch would be this thread's, and it is running.
     """
-    thread, given = await runs.store.threads.get(id), changes or {}
+    thread, changed = await runs.store.threads.get(id), changes or {}
     nodes = runs.graph(thread).nodes
     if as_node is not None and as_node not in nodes:
         raise UnknownName("node", as_node, [name for name in nodes if name != START])
@@ -191,17 +191,17 @@ async def fork_run(
     async with nullcontext() if other or name else runs.store.locks.hold(id):
         states = {checkpoint_id_of(state): state for state in await runs.history(thread)}
         state = states[find_checkpoint(at, states)]
-        _check_fields(thread, given)
-        if given:
-            _check_references(thread, given, state.values)
-        await runs.store.archive.load(find_hashes(given))  # raises if one of them does not exist
+        _check_fields(thread, changed)
+        if changed:
+            _check_references(thread, changed, state.values)
+        await runs.store.archive.load(find_hashes(changed))  # raises if one of them does not exist
         wrote = [as_node] if as_node else _wrote(state, states)
         if other:
-            made = await _fork_into(runs, thread, state, given, into=other, name=name)
+            made = await _fork_into(runs, thread, state, changed, into=other, name=name)
         elif name:
-            made = await _copy_to(runs, thread, state, wrote, given, name=name)
+            made = await _copy_to(runs, thread, state, wrote, changed, name=name)
         else:
-            made = await _branch(runs, thread, state, wrote, given)
+            made = await _branch(runs, thread, state, wrote, changed)
     return {"thread": made["configurable"]["thread_id"], "checkpoint": str(made["configurable"]["checkpoint_id"])}
 
 
@@ -223,10 +223,10 @@ def find_checkpoint(at: str, states: Mapping[str, StateSnapshot]) -> str:
         branch.append(parent)
     steps = {str((state.metadata or {}).get("step", 0)): checkpoint_id_of(state) for state in reversed(branch)}
     nodes = {name: checkpoint_id_of(state) for state in reversed(branch) for name in _wrote(state, states)}
-    found = steps.get(at) or nodes.get(at) or complete_id("checkpoint", at, states)
-    if found is None:
+    checkpoint = steps.get(at) or nodes.get(at) or complete_id("checkpoint", at, states)
+    if checkpoint is None:
         raise unknown_checkpoint(at, [*nodes, *states])
-    return found
+    return checkpoint
 
 
 def _check_fields(thread: Thread, changes: dict[str, Any]) -> None:
@@ -241,16 +241,16 @@ def _check_fields(thread: Thread, changes: dict[str, Any]) -> None:
         if name not in kinds:
             raise UnknownName(f"state field of {thread.method}", name, list(kinds))
         if get_origin(kinds[name]) is dict and isinstance(value, dict):
-            kept = {key: entry for key, entry in value.items() if entry is not None}  # null removes a key
+            remaining = {key: entry for key, entry in value.items() if entry is not None}  # null removes a key
         else:
-            kept = value
+            remaining = value
         try:
-            TypeAdapter(kinds[name]).validate_python(kept, strict=True)
+            TypeAdapter(kinds[name]).validate_python(remaining, strict=True)
         except ValidationError as error:
             wrong = error.errors()[0]
             place = ".".join([name, *map(str, wrong["loc"])])
-            shown = f"{wrong['msg'].lower()}, not {json.dumps(wrong['input'], default=str)[:80]}"
-            raise UsageError(f"A state of {thread.method} cannot have that: {place}: {shown}.") from None
+            problem = f"{wrong['msg'].lower()}, not {json.dumps(wrong['input'], default=str)[:80]}"
+            raise UsageError(f"A state of {thread.method} cannot have that: {place}: {problem}.") from None
 
 
 def _check_references(thread: Thread, changes: dict[str, Any], before: Mapping[str, Any]) -> None:
@@ -314,8 +314,8 @@ async def _copy_to(
     )
     graph, config = runs.graph(forked), with_paused_clock(runs.config(forked), state)
     if not wrote:
-        given = {name: state.values[name] for name in Question.__dataclass_fields__} | changes
-        return await graph.aupdate_state(config, given, as_node=START)
+        inputs = {name: state.values[name] for name in Question.__dataclass_fields__} | changes
+        return await graph.aupdate_state(config, inputs, as_node=START)
     # After a step of several nodes, the edges of all of them lead on.
     whole = [StateUpdate(state.values, wrote[0]), *(StateUpdate({}, node) for node in wrote[1:])]
     made = await graph.abulk_update_state(config, [whole])
@@ -331,10 +331,10 @@ async def _fork_into(
     origin = Origin(parent=thread.id, checkpoint=checkpoint_id_of(state))
     forked = await runs.start_like(thread, question, into, origin=origin, thread=name)
     # A finding for the whole question would be taken for its answer.
-    kept = [note for note in notes if not same_question(note["question"], question)]
-    handed_over = {f"handed over {at}": note for at, note in enumerate(kept, start=1)}
-    given = {"question": forked.question, "notes": handed_over}
-    return await runs.graph(forked).aupdate_state(runs.config(forked), given, as_node=START)
+    remaining = [note for note in notes if not same_question(note["question"], question)]
+    handed_over = {f"handed over {at}": note for at, note in enumerate(remaining, start=1)}
+    inputs = {"question": forked.question, "notes": handed_over}
+    return await runs.graph(forked).aupdate_state(runs.config(forked), inputs, as_node=START)
 
 
 async def export_run(runs: RunService, id: str) -> dict[str, Any]:

@@ -86,27 +86,27 @@ async def remove_runs(runs: RunService, *ids: str) -> list[Thread]:
         UsageError: one of them is a sub-run of another run. Nothing is removed.
         ThreadBusy: one of them is running. Nothing is removed, unless it began to run during the removal.
     """
-    found: list[Thread] = []
+    removed: list[Thread] = []
     for thread in [await runs.store.threads.get(id) for id in dict.fromkeys(ids)]:
         if thread.part_of and await runs.store.threads.exists(thread.part_of):
             raise UsageError(f"Thread {thread.id} is part of run {thread.part_of}: remove that one.")
-        found += await _with_subruns(runs, thread)
-    for thread in found:
+        removed += await _with_subruns(runs, thread)
+    for thread in removed:
         async with runs.store.locks.hold(thread.id):
             pass
-    for thread in found:
+    for thread in removed:
         async with runs.store.locks.hold(thread.id):
             await _remove(runs, thread)
     await _delete_unused_texts(runs, await runs.store.archive.start_prune_epoch())
-    return found
+    return removed
 
 
 async def _with_subruns(runs: RunService, thread: Thread) -> list[Thread]:
     """Return a run and all runs below it, each after the one that it is part of."""
-    found = [thread]
-    for each in found:
-        found += await runs.store.threads.subruns_of(each.id)
-    return found
+    threads = [thread]
+    for each in threads:
+        threads += await runs.store.threads.subruns_of(each.id)
+    return threads
 
 
 async def _delete_unused_texts(runs: RunService, epoch: int) -> int:
@@ -117,10 +117,10 @@ async def _delete_unused_texts(runs: RunService, epoch: int) -> int:
     """
     if any(thread.state == "running" for thread in await runs.store.threads.list_all_owners()):
         return 0
-    kept = await asyncio.to_thread(_named_in_rows, runs)
+    used = await asyncio.to_thread(_named_in_rows, runs)
     for thread in await runs.store.threads.list_all_owners():  # pages passed with a run are stored before its row
-        kept |= find_hashes(thread.options.to_json())
-    return await runs.store.archive.delete_all_but(kept, before=epoch)
+        used |= find_hashes(thread.options.to_json())
+    return await runs.store.archive.delete_all_but(used, before=epoch)
 
 
 async def _remove_all(runs: RunService, old: list[Thread]) -> int:
@@ -174,21 +174,21 @@ def _named_in_rows(runs: RunService) -> set[str]:
         for rows in checkpoint_tables(connection):
             for row in connection.execution_options(yield_per=_ROWS).execute(select(text("*")).select_from(rows)):
                 cells = (cell if isinstance(cell, bytes) else str(cell).encode("utf-8", "replace") for cell in row)
-                named |= {found.decode() for cell in cells for found in _HASH.findall(cell)}
+                named |= {match.decode() for cell in cells for match in _HASH.findall(cell)}
     return named
 
 
 async def _delete_old_checkpoints(runs: RunService, thread: Thread, keep_last: int) -> int:
     """Remove all but the latest checkpoints of a thread, and return the number of removed ones."""
     every = await _checkpoints(runs, thread)
-    kept, gone = every[:keep_last], every[keep_last:]
+    remaining, gone = every[:keep_last], every[keep_last:]
     if not gone:
         return 0
-    ids = {checkpoint_id_of(found) for found in kept}
-    for found in kept:
-        if found.parent_config and parent_id(found) not in ids:
-            await materialize_checkpoint(runs.graph(thread), found)
-    unneeded = [checkpoint_id_of(found) for found in gone]
+    ids = {checkpoint_id_of(checkpoint) for checkpoint in remaining}
+    for checkpoint in remaining:
+        if checkpoint.parent_config and parent_id(checkpoint) not in ids:
+            await materialize_checkpoint(runs.graph(thread), checkpoint)
+    unneeded = [checkpoint_id_of(checkpoint) for checkpoint in gone]
 
     def delete_unneeded(connection: Connection) -> None:
         for rows in checkpoint_tables(connection)[:2]:
@@ -203,20 +203,20 @@ async def _delete_old_checkpoints(runs: RunService, thread: Thread, keep_last: i
 async def _checkpoints(runs: RunService, thread: Thread) -> list[CheckpointTuple]:
     """Return all checkpoints of a thread, the latest first."""
     config = runs.config(thread)
-    return [found async for found in runs.store.saver.alist({"configurable": config["configurable"]})]
+    return [checkpoint async for checkpoint in runs.store.saver.alist({"configurable": config["configurable"]})]
 
 
-async def materialize_checkpoint(graph: Compiled, found: CheckpointTuple) -> None:
+async def materialize_checkpoint(graph: Compiled, saved: CheckpointTuple) -> None:
     """Rewrite a checkpoint of a graph so that it needs no ancestor."""
-    state = await graph.aget_state(found.config)
+    state = await graph.aget_state(saved.config)
     # A channel without a version was never written to: it is empty with and without ancestors.
     versions = {
         name: version
-        for name, version in found.checkpoint["channel_versions"].items()
+        for name, version in saved.checkpoint["channel_versions"].items()
         if name in state.values and isinstance(graph.channels.get(name), DeltaChannel)
     }
     whole = {name: DeltaSnapshot(state.values[name]) for name in versions}
-    checkpoint = {**found.checkpoint, "channel_values": {**found.checkpoint["channel_values"], **whole}}
-    assert found.parent_config
+    checkpoint = {**saved.checkpoint, "channel_values": {**saved.checkpoint["channel_values"], **whole}}
+    assert saved.parent_config
     assert isinstance(graph.checkpointer, BaseCheckpointSaver)
-    await graph.checkpointer.aput(found.parent_config, checkpoint, found.metadata, versions)  # type: ignore[arg-type]
+    await graph.checkpointer.aput(saved.parent_config, checkpoint, saved.metadata, versions)  # type: ignore[arg-type]

@@ -100,10 +100,10 @@ class RunReader:
 def accept_state(state: StateSnapshot) -> StateSnapshot:
     """Return the state. Raise StoreTooNew if a newer release wrote it. New checkpoints get later ids than this one."""
     advance_clock(checkpoint_id_of(state))
-    found = int((state.values or {}).get("schema_version", 1))  # the first layout has no field for it
-    if found > SCHEMA_VERSION:
+    version = int((state.values or {}).get("schema_version", 1))  # the first layout has no field for it
+    if version > SCHEMA_VERSION:
         raise StoreTooNew(
-            f"This checkpoint was written by a newer release (state version {found}, this release reads up to "
+            f"This checkpoint was written by a newer release (state version {version}, this release reads up to "
             f"{SCHEMA_VERSION}): upgrade sleuth to resume it."
         )
     return state

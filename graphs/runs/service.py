@@ -122,20 +122,20 @@ class RunService(RunStarter):
         worked: float | None,
     ) -> AsyncGenerator[Event]:
         before = await self.state(thread)
-        given, turn = input_for(thread, before), thread.options.turn
+        inputs, turn = input_for(thread, before), thread.options.turn
         branch = turn.start if turn and turn.start != turn.at else None
         # Not `next`: it lacks a node whose result is committed while the checkpoint after it is not.
-        if given is not None or (before.tasks and not before.interrupts):
+        if inputs is not None or (before.tasks and not before.interrupts):
             resumed_step = None if thread.state == "queued" else int((before.metadata or {}).get("step", 0)) + 1
             streams = None
             if wants_tokens:
                 answers = runnable(thread.method).answers
                 streams = TokenStream(answers=answers, wants_tokens=wants_tokens, resumed_step=resumed_step)
             context = await self._context(thread, streams)
-            worked = 0.0 if isinstance(given, dict) else seconds_at(before) if worked is None else worked
-            start = self.config(thread, None if given is None else branch)
+            worked = 0.0 if isinstance(inputs, dict) else seconds_at(before) if worked is None else worked
+            start = self.config(thread, None if inputs is None else branch)
             timed = add_callbacks(with_clock(start, worked), callbacks)
-            async with aclosing(stream_steps(self.graph(thread), given, timed, context, control=control)) as events:
+            async with aclosing(stream_steps(self.graph(thread), inputs, timed, context, control=control)) as events:
                 async for event in events:
                     about = {"thread": thread.id, "method": thread.method, "part_of": thread.part_of}
                     of_turn = {"turn": turn.id} if turn and event["kind"] == "step" else {}

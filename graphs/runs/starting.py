@@ -64,13 +64,13 @@ class RunStarter(RunReader):
             RunError: the thread was used before, unless it is a chat or waits for a reply.
         """
         kind, id = request.kind, request.thread or uuid.uuid4().hex[:12]
-        known = await self.store.threads.find(id) if request.thread else None
-        if known and not known.is_empty:
-            if known.method != kind.name or request.after or (kind.name != CHAT and known.state != "waiting"):
+        stored = await self.store.threads.find(id) if request.thread else None
+        if stored and not stored.is_empty:
+            if stored.method != kind.name or request.after or (kind.name != CHAT and stored.state != "waiting"):
                 raise already_used(id)
-            await self.continue_thread(known, request)
+            await self.continue_thread(stored, request)
             return id
-        if request.thread and not known:
+        if request.thread and not stored:
             await self._check_name(id)
         values, turn = request.values, None
         if kind.name == CHAT:
@@ -85,7 +85,7 @@ class RunStarter(RunReader):
         )
         is_small_talk = kind.name == CHAT and is_answered_by_rule(request.question)
         thread = self._new_thread(id, kind.name, "" if is_small_talk else request.question, options, origin or Origin())
-        await self.store.threads.add(thread, replaces_empty=known is not None)
+        await self.store.threads.add(thread, replaces_empty=stored is not None)
         return id
 
     def _new_thread(self, id: str, method: str, question: str, options: StoredOptions, origin: Origin) -> Thread:

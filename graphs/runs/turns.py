@@ -102,10 +102,10 @@ def _chat_before(thread: Thread) -> dict[str, Any]:
 
 def _unsent_messages(thread: Thread, state: StateSnapshot) -> list[AnyMessage]:
     """Return the messages of a chat that are stored, and not in a checkpoint yet."""
-    given, turn = input_for(thread, state), thread.options.turn
-    if isinstance(given, dict):
-        return list(given["messages"])
-    return [HumanMessage(turn.text, id=f"{turn.id}-reply")] if given is not None and turn and turn.text else []
+    inputs, turn = input_for(thread, state), thread.options.turn
+    if isinstance(inputs, dict):
+        return list(inputs["messages"])
+    return [HumanMessage(turn.text, id=f"{turn.id}-reply")] if inputs is not None and turn and turn.text else []
 
 
 def _left_messages(thread: Thread, state: StateSnapshot) -> list[AnyMessage]:
@@ -136,8 +136,8 @@ def first_turn(message: str, after: Answer | None, *, message_id: str) -> Turn:
 def _messages_of(answer: Answer) -> list[dict[str, Any]]:
     about = {name: getattr(answer, name) for name in ("status", "citations", "question", "method", "thread")}
     verdict = Verdict(status=answer.status, text=answer.text, citations=answer.citations)
-    said = answer_message(verdict, about, id=uuid.uuid4().hex)
-    return [message_to_json(each) for each in (HumanMessage(answer.question, id=uuid.uuid4().hex), said)]
+    reply = answer_message(verdict, about, id=uuid.uuid4().hex)
+    return [message_to_json(each) for each in (HumanMessage(answer.question, id=uuid.uuid4().hex), reply)]
 
 
 def state_before(thread: Thread, turn: Turn) -> tuple[ThreadState, str, str | None]:

@@ -109,19 +109,19 @@ def meets(row: Row, conditions: Iterable[Condition], kinds: Mapping[str, ColumnK
 
 
 def _holds(cell: Cell, condition: Condition, kind: ColumnKind) -> bool:
-    value, wanted = counted_value(kind, cell), read_value(kind, condition["value"])
-    if value is None or wanted is None:
+    value, bound = counted_value(kind, cell), read_value(kind, condition["value"])
+    if value is None or bound is None:
         return False
     if kind == "date":  # "2027" is the whole year
-        value = str(value)[: len(str(wanted))]
+        value = str(value)[: len(str(bound))]
     match condition["operator"]:
         case ">=":
-            return value >= wanted  # type: ignore[operator]  # both are of the same kind
+            return value >= bound  # type: ignore[operator]  # both are of the same kind
         case "<=":
-            return value <= wanted  # type: ignore[operator]
+            return value <= bound  # type: ignore[operator]
         case "contains":
-            return str(wanted) in str(value)
-    return value == wanted
+            return str(bound) in str(value)
+    return value == bound
 
 
 def is_counted(cell: Cell) -> bool:

@@ -312,8 +312,8 @@ class Collection:
         lists = [index.search(query.text, fetch_depth(query.k)) for index in searched]
         best = (fuse(lists) if len(lists) > 1 else lists[0])[: query.k]
         passages = {passage.id: passage for passage in self.catalogue.passages([id_ for id_, _ in best])}
-        found = [(passages[id_], score) for id_, score in best if id_ in passages]
-        return [Hit(passage=passage, score=score, rank=rank) for rank, (passage, score) in enumerate(found, start=1)]
+        scored = [(passages[id_], score) for id_, score in best if id_ in passages]
+        return [Hit(passage=passage, score=score, rank=rank) for rank, (passage, score) in enumerate(scored, start=1)]
 
 
 def _matches_nothing(text: str, indexes: Mapping[IndexName, Index]) -> bool:

@@ -281,8 +281,8 @@ def _update(
     for start in range(0, len(ids), _BATCH):
         part = ids[start : start + _BATCH]
         present = catalogue.passages(part)
-        kept = {passage.id for passage in present}
-        index.apply(upsert=present, delete=[id_ for id_ in part if id_ not in kept])
+        present_ids = {passage.id for passage in present}
+        index.apply(upsert=present, delete=[id_ for id_ in part if id_ not in present_ids])
         on_indexed(len(present))
 
 
@@ -337,15 +337,15 @@ class PassageAnalyzer:
 
     def terms(self, passages: Sequence[Passage]) -> list[KeywordTerms]:
         """Return what the keyword index stores of each passage."""
-        found = self._results(passages)
-        return find_terms(passages) if found is None else [KeywordTerms(*terms) for terms, _ in found]
+        results = self._results(passages)
+        return find_terms(passages) if results is None else [KeywordTerms(*terms) for terms, _ in results]
 
     def names(self, passages: Sequence[Passage]) -> list[PassageNames]:
         """Return what the entity graph stores of each passage."""
-        found = self._results(passages)
-        if found is None:
+        results = self._results(passages)
+        if results is None:
             return find_names(passages)
-        return [PassageNames(dict(aliases), mentions) for _, (aliases, mentions) in found]
+        return [PassageNames(dict(aliases), mentions) for _, (aliases, mentions) in results]
 
     def _results(self, passages: Sequence[Passage]) -> list[Any] | None:
         """Wait for the results of worker processes; return None if one was not started, or failed."""

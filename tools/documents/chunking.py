@@ -41,11 +41,11 @@ def split(text: str, media_type: str) -> list[tuple[int, int]]:
     """
     splitter = MarkdownSplitter(CHUNK_CHARS) if is_markdown(media_type) else TextSplitter(CHUNK_CHARS)
     # The splitter prefers any line end to the end of a sentence, so meaningless line ends are replaced first.
-    shown = text if media_type in _LINE_TYPES else unwrap_lines(text)
+    unwrapped = text if media_type in _LINE_TYPES else unwrap_lines(text)
     spans = [
         _trim(text, begin + start, begin + start + len(chunk))
-        for begin, end in _blocks(shown)
-        for start, chunk in splitter.chunk_indices(shown[begin:end])
+        for begin, end in _blocks(unwrapped)
+        for start, chunk in splitter.chunk_indices(unwrapped[begin:end])
     ]
     spans = [(start, end) for start, end in spans if start < end]
     return spans if media_type in _LINE_TYPES else _with_headings(text, spans)

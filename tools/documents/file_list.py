@@ -44,9 +44,9 @@ def list_files(
     Raises:
         UsageError: a root or a loader class does not exist.
     """
-    found = list(find_files(roots, loaders))
-    files = [item for item in found if not item.reason and (only is None or item.path in only)]
-    return files, [f"{item.source}: {item.reason}" for item in found if item.reason]
+    items = list(find_files(roots, loaders))
+    files = [item for item in items if not item.reason and (only is None or item.path in only)]
+    return files, [f"{item.source}: {item.reason}" for item in items if item.reason]
 
 
 def find_files(roots: Iterable[Path], loaders: Loaders) -> Iterator[Item]:

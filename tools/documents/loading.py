@@ -213,9 +213,9 @@ class FileReader:
         """
         if not member and self._is_light(path):
             return load(path, loaders=self._loaders, bounds=self._bounds)
-        given = {"path": str(path), "member": member, "loaders": dict(self._loaders)}
+        request = {"path": str(path), "member": member, "loaders": dict(self._loaders)}
         try:
-            read = self._worker.call(given, seconds=self._bounds.patience)
+            read = self._worker.call(request, seconds=self._bounds.patience)
         except WorkerError as error:
             raise DocumentError(f"{printable(path, member)[:MAX_SOURCE_BYTES]}: {error}. {error.remedy}") from error
         if "error" in read:
@@ -301,19 +301,21 @@ def find_spans(text: str, media_type: str, marks: Marks = ()) -> Iterator[Passag
             yield PassageSpan(*span, location(marks, *span), places_within(lines, *span))
 
 
-def load_from_json(given: dict[str, Any], bounds: Bounds) -> dict[str, Any]:
-    """Run `load` in a worker process; `given` has `path`, `member` and `loaders`."""
-    return asdict(load(Path(given["path"]), given["member"], loaders=given["loaders"], bounds=bounds))
+def load_from_json(request: dict[str, Any], bounds: Bounds) -> dict[str, Any]:
+    """Run `load` in a worker process; `request` has `path`, `member` and `loaders`."""
+    return asdict(load(Path(request["path"]), request["member"], loaders=request["loaders"], bounds=bounds))
 
 
 def _content(path: Path, member: str, loaders: Loaders, ocr_languages: str) -> tuple[str, Content]:
     """Return the media type and the content."""
-    suffix, known = within(path, member).suffix.lower(), {**FORMATS, **loaders}
+    suffix, formats = within(path, member).suffix.lower(), {**FORMATS, **loaders}
     if suffix == ZIP and suffix not in loaders:
         members_of(path)
         raise DocumentError("has no files in it. Fill it, or leave it out.")
-    if suffix not in known and not is_folder(path):
-        raise DocumentError(f"files of this type are not read. Convert it to one of {', '.join(filter(None, known))}.")
+    if suffix not in formats and not is_folder(path):
+        raise DocumentError(
+            f"files of this type are not read. Convert it to one of {', '.join(filter(None, formats))}."
+        )
     data = read_original(path, member)  # also for a loader class: its own errors for an unreadable file are poor
     if suffix in loaders:
         return "text/plain", _read_with(loaders[suffix], path, member, data)
@@ -331,8 +333,8 @@ def _read(suffix: str, data: bytes, ocr_languages: str) -> tuple[str, Content]:
         inner = PurePath(name).suffix.lower()
         return _read(inner, data, ocr_languages)[1].sections if inner in FORMATS and inner else ()
 
-    if found := _POINTER.match(data):
-        tool, command = ("Git LFS", "git lfs pull") if found[1] else ("git-annex", "git annex get")
+    if pointer := _POINTER.match(data):
+        tool, command = ("Git LFS", "git lfs pull") if pointer[1] else ("git-annex", "git annex get")
         raise DocumentError(f"is a pointer of {tool}: its content is not on this computer. Get it with `{command}`.")
     media_type, reader = FORMATS[suffix]
     if reader in _BINARY and _PAGE.match(data):

@@ -63,7 +63,7 @@ class Workers(Protocol):
     def submit(self, item: Item) -> "Future[LoadedDocument]":
         """Start reading a file; the result raises what `FileReader.read` raises."""
 
-    def submit_analysis(self, given: dict[str, Any]) -> "Future[dict[str, Any]]":
+    def submit_analysis(self, request: dict[str, Any]) -> "Future[dict[str, Any]]":
         """Start the analysis of passages; the result is empty if the process fails."""
 
     def close(self) -> None:
@@ -82,9 +82,9 @@ class LocalWorkers:
         """Start reading a file; the result raises what `FileReader.read` raises."""
         return self._readers.submit(lambda reader: reader.read(item.path, item.member))
 
-    def submit_analysis(self, given: dict[str, Any]) -> "Future[dict[str, Any]]":
+    def submit_analysis(self, request: dict[str, Any]) -> "Future[dict[str, Any]]":
         """Start the analysis of passages; the result is empty if the process fails."""
-        return self._analyzers.submit(lambda worker: _analysis(worker, given))
+        return self._analyzers.submit(lambda worker: _analysis(worker, request))
 
     def close(self) -> None:
         """End the processes for good, also while they work."""
@@ -92,9 +92,9 @@ class LocalWorkers:
         self._analyzers.close()
 
 
-def _analysis(worker: Worker, given: dict[str, Any]) -> dict[str, Any]:
+def _analysis(worker: Worker, request: dict[str, Any]) -> dict[str, Any]:
     try:
-        return worker.call(given, seconds=_ANALYSIS_BOUNDS.patience)
+        return worker.call(request, seconds=_ANALYSIS_BOUNDS.patience)
     except WorkerError:
         return {}
 

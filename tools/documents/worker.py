@@ -53,11 +53,11 @@ class Worker:
         self._errors: IO[bytes] | None = None
         self._closed = False
 
-    def call(self, given: dict[str, Any], *, seconds: float) -> dict[str, Any]:
+    def call(self, request: dict[str, Any], *, seconds: float) -> dict[str, Any]:
         """Run the task on one input.
 
         Args:
-            given: the task's input; a JSON object.
+            request: the task's input; a JSON object.
             seconds: the most wall-clock time that the call may take.
 
         Returns:
@@ -73,7 +73,7 @@ class Worker:
         timer = threading.Timer(seconds, _kill, [process])
         timer.start()
         try:
-            process.stdin.write(json.dumps(given).encode() + b"\n")
+            process.stdin.write(json.dumps(request).encode() + b"\n")
             process.stdin.flush()
             reply = process.stdout.readline()
         except BrokenPipeError:

@@ -267,12 +267,12 @@ class EvidenceChecker:
         return reads[0], _by_passage(pieces, relevance, reads[0], len(passages))
 
     def _read(self, windows: Sequence[Window]) -> list[_Read]:
-        found: list[_Read] = []
+        readings: list[_Read] = []
         for part in (windows[start : start + _BATCH] for start in range(0, len(windows), _BATCH)):
             outputs = self._run(*as_inputs([(window.ids, window.types) for window in part]).values())
             rows = zip(part, *outputs, strict=True)
-            found += [_Read(window=window, tokens=tokens, whole=whole) for window, tokens, whole in rows]
-        return found
+            readings += [_Read(window=window, tokens=tokens, whole=whole) for window, tokens, whole in rows]
+        return readings
 
 
 def _read_weights(file: Path) -> dict[str, NDArray[Any]]:
@@ -291,10 +291,10 @@ def _by_passage(pieces: Sequence[Piece], first: Floats, last: _Read, passages: i
     """Return each passage's relevance: of its best piece, by the last reading for pieces that were in it."""
     own = {id(piece): float(value) for piece, value in zip(pieces, first, strict=True)}
     own |= {id(piece): float(value) for piece, value in zip(last.window.pieces, _relevance(last), strict=True)}
-    found = [0.0] * passages
+    highest = [0.0] * passages
     for piece in pieces:
-        found[piece.passage] = max(found[piece.passage], own[id(piece)])
-    return tuple(found)
+        highest[piece.passage] = max(highest[piece.passage], own[id(piece)])
+    return tuple(highest)
 
 
 def _spans(read: _Read, passages: Sequence[Evidence]) -> Iterator[AnswerSpan]:
@@ -308,17 +308,17 @@ def _spans(read: _Read, passages: Sequence[Evidence]) -> Iterator[AnswerSpan]:
     for piece in read.window.pieces:
         part = slice(begin, begin := begin + len(piece.ids))
         candidates += [(score, piece, first, last) for score, first, last in _best(starts[part], ends[part])]
-    taken: list[AnswerSpan] = []
+    spans: list[AnswerSpan] = []
     for score, piece, first, last in sorted(candidates, key=lambda each: -each[0]):
         start, end = piece.starts[first], piece.ends[last]
-        if not any(each.passage == piece.passage and each.start < end and start < each.end for each in taken):
+        if not any(each.passage == piece.passage and each.start < end and start < each.end for each in spans):
             text = passages[piece.passage].text[start:end]
             if "\n" in text or len(list(sentence_spans(text))) > 1:  # a heading, or a sentence, and what follows it
                 continue
-            taken.append(AnswerSpan(passage=piece.passage, start=start, end=end, text=text, score=score))
-        if len(taken) == SPANS:
+            spans.append(AnswerSpan(passage=piece.passage, start=start, end=end, text=text, score=score))
+        if len(spans) == SPANS:
             break
-    yield from taken
+    yield from spans
 
 
 def _best(starts: Floats, ends: Floats) -> list[tuple[float, int, int]]:
@@ -347,10 +347,10 @@ def log_odds(chance: float) -> float:
 
 def _softmax(logits: Floats) -> Floats:
     raised: Floats = np.exp(logits - logits.max())
-    found: Floats = raised / raised.sum()
-    return found
+    probabilities: Floats = raised / raised.sum()
+    return probabilities
 
 
 def _sigmoid(logits: Floats) -> Floats:
-    found: Floats = (1 / (1 + np.exp(-logits))).astype(np.float32)
-    return found
+    probabilities: Floats = (1 / (1 + np.exp(-logits))).astype(np.float32)
+    return probabilities

@@ -93,17 +93,17 @@ class Layout:
         """Return the passages as pieces that each fit into a window with the question, in order."""
         texts = self._encode([passage.text for passage in passages])
         titles = self._encode([f"{passage.title}." if passage.title else "" for passage in passages])
-        found: list[Piece] = []
+        all_pieces: list[Piece] = []
         for at, (passage, text, title) in enumerate(zip(passages, texts, titles, strict=True)):
             heading = tuple(title.ids[:_TITLE])
             room = WINDOW - len(question) - 3 - len(heading)
             fixed = (slice(begin, begin + room) for begin in range(0, max(1, len(text.ids)), room))
             for part in _sentences(passage.text, text.offsets, min(room, self._piece)) if self._piece else fixed:
                 starts, ends = zip(*text.offsets[part], strict=True) if text.ids else ((), ())
-                found.append(
+                all_pieces.append(
                     Piece(passage=at, title=heading, ids=tuple(text.ids[part]), starts=starts, ends=ends)
                 )  # fmt: skip
-        return found
+        return all_pieces
 
     def window(self, question: Sequence[int], pieces: Sequence[Piece]) -> Window:
         """Return the window of pieces that fit together."""

@@ -74,22 +74,22 @@ class Batch:
 
     def new_passages(self, stored: Stored) -> tuple[list[Passage], list[str | None]]:
         """Return the passages of the documents that were added or updated, and the language of each whole document."""
-        found = [
+        pairs = [
             (passage, entry.document.language if passage.text == entry.document.text else None)
             for entry in self.entries
             if stored.differences[entry.document.id] != "unchanged"
             for passage in entry.passages
         ]
-        return [passage for passage, _ in found], [language for _, language in found]
+        return [passage for passage, _ in pairs], [language for _, language in pairs]
 
     def files_of(self, stored: Stored) -> dict[str, Difference]:
         """Return what happened to each file; of a file with several documents, the largest difference."""
-        found: dict[str, Difference] = {}
+        differences: dict[str, Difference] = {}
         for document in (entry.document for entry in self.entries):
             file = str(self.sources.get(document.id, [document.source])[0])
             difference = stored.differences[document.id]
-            found[file] = max(found.get(file, difference), difference, key=_DIFFERENCES.index)
-        return found
+            differences[file] = max(differences.get(file, difference), difference, key=_DIFFERENCES.index)
+        return differences
 
 
 class BatchReader:
@@ -105,13 +105,13 @@ class BatchReader:
         It ends after the present document when `stopped` returns True. The worker processes run until they are stopped.
         """
         batch = Batch()
-        found: Iterable[LoadedDocument | DocumentError]
+        documents: Iterable[LoadedDocument | DocumentError]
         for item, loaded in read_ahead(items, self._workers.submit, self._workers.count):
-            found = [loaded] if loaded else read_corpus(item.path)
+            documents = [loaded] if loaded else read_corpus(item.path)
             if len(item.source.encode()) > MAX_SOURCE_BYTES:
                 problem = f"its path has more than {MAX_SOURCE_BYTES:,} bytes. Give it a shorter name."
-                found = [DocumentError(f"{item.source[:200]}…: {problem}")]
-            for each in found:
+                documents = [DocumentError(f"{item.source[:200]}…: {problem}")]
+            for each in documents:
                 self._add(batch, item, each)
                 batch.files += loaded is not None
                 if batch.is_full() or stopped():
@@ -122,21 +122,21 @@ class BatchReader:
             batch.files += loaded is None  # a corpus counts when all its lines were read
         yield self._without_taken(batch)
 
-    def _add(self, batch: Batch, item: Item, found: LoadedDocument | DocumentError) -> None:
+    def _add(self, batch: Batch, item: Item, loaded: LoadedDocument | DocumentError) -> None:
         source = item.source
-        if isinstance(found, DocumentError):
-            batch.failures.append(Failure(item.path, source, str(found)))
-        elif found.id:
-            batch.add(make_entry(document_id=found.id, source=source, loaded=found))
+        if isinstance(loaded, DocumentError):
+            batch.failures.append(Failure(item.path, source, str(loaded)))
+        elif loaded.id:
+            batch.add(make_entry(document_id=loaded.id, source=source, loaded=loaded))
         else:
-            document_id = self._free_id(item.document_id, source, found.text, batch)
+            document_id = self._free_id(item.document_id, source, loaded.text, batch)
             former = self._catalogue.sources_of_ids([item.document_id]).get(item.document_id, source)
             if document_id != item.document_id and not exists(Path(former)):
                 delete = f"`sleuth docs delete {item.document_id}` removes the former one"
                 batch.notes.append(f"{source}: perhaps moved from {former}, which is gone: {delete}.")
             batch.sources[document_id] = item.path, item.member
-            batch.add(make_entry(document_id=document_id, source=source, loaded=found))
-            batch.notes += [f"{source}: {found.note}"] if found.note else []
+            batch.add(make_entry(document_id=document_id, source=source, loaded=loaded))
+            batch.notes += [f"{source}: {loaded.note}"] if loaded.note else []
 
     def _without_taken(self, batch: Batch) -> Batch:
         """Refuse corpus lines with the id of a file or of one of its passages: storing them would replace it."""
@@ -145,8 +145,8 @@ class BatchReader:
         files = [entry for entry in batch.entries if entry.document.source not in corpora]
         holders = self._holders(list({line.document.id: None for line in lines}), files if lines else [])
         for line in (line for line in lines if line.document.id in holders):
-            taken = f"the id {line.document.id!r} belongs to the file {holders[line.document.id]}"
-            message = f"{line.document.source}: {taken}. That line was not read: give it another id."
+            problem = f"the id {line.document.id!r} belongs to the file {holders[line.document.id]}"
+            message = f"{line.document.source}: {problem}. That line was not read: give it another id."
             batch.failures.append(Failure(Path(line.document.source), line.document.source, message))
             batch.entries.remove(line)
         return batch
@@ -157,23 +157,25 @@ class BatchReader:
         holders |= {entry.document.id: entry.document.source for entry in files}
         stored = self._catalogue.passages(ids)
         holders |= {passage.id: passage.document_id for passage in stored if passage.id != passage.document_id}
-        known = self._catalogue.sources_of_ids(ids)
-        return holders | {id_: source for id_, source in known.items() if not is_corpus(Path(source))}
+        sources = self._catalogue.sources_of_ids(ids)
+        return holders | {id_: source for id_, source in sources.items() if not is_corpus(Path(source))}
 
-    def _free_id(self, wanted: str, source: str, text: str, batch: Batch) -> str:
+    def _free_id(self, preferred: str, source: str, text: str, batch: Batch) -> str:
         """Return the present id of a source; else the wanted one, with a suffix if another source has it.
 
         A file that was moved has the id of the former one.
         """
-        known = self._catalogue.ids_of_sources([source]).get(source)
-        if known is not None:
-            return known
-        if wanted in batch.sources:
-            is_free = printable(*batch.sources[wanted]) == source
+        present = self._catalogue.ids_of_sources([source]).get(source)
+        if present is not None:
+            return present
+        if preferred in batch.sources:
+            is_free = printable(*batch.sources[preferred]) == source
         else:
-            holder = self._catalogue.sources_of_ids([wanted]).get(wanted)
-            is_free = holder is None or (not exists(Path(holder)) and self._catalogue.get_document(wanted).text == text)
-        return wanted if is_free else f"{wanted}~{sha256(source.encode()).hexdigest()[:8]}"
+            holder = self._catalogue.sources_of_ids([preferred]).get(preferred)
+            is_free = holder is None or (
+                not exists(Path(holder)) and self._catalogue.get_document(preferred).text == text
+            )
+        return preferred if is_free else f"{preferred}~{sha256(source.encode()).hexdigest()[:8]}"
 
 
 def exists(path: Path) -> bool:

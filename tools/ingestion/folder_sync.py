@@ -75,8 +75,8 @@ async def apply_diff(
         async with open_ingestion(settings, command="sleuth sync") as ingestion:
             if diff.paths:
                 report = await ingestion.run([diff.folder], on_progress=show, only=diff.paths, meta=meta)
-            known = await ingestion.collection.known_ids(list(diff.removed))
-            removed = [id_ for id_ in diff.removed if id_ in known]
+            stored = await ingestion.collection.known_ids(list(diff.removed))
+            removed = [id_ for id_ in diff.removed if id_ in stored]
             report = replace(report, removed=await ingestion.delete(removed) if removed else 0)
     await asyncio.to_thread(_store_named, failures, settings.home / UNREADABLE)
     return report
@@ -90,13 +90,13 @@ def _without_named(diff: FolderDiff, file: Path) -> FolderDiff:
         return str(path) in named and named[str(path)] == _content(path)
 
     new = {name: path for name in diff.added if (path := diff.folder / name) in diff.paths and is_named(path)}
-    known = {each for each in diff.failures if is_named(each.path)}
+    named_failures = {each for each in diff.failures if is_named(each.path)}
     return replace(
         diff,
         added=tuple(name for name in diff.added if name not in new),
         paths=diff.paths - {*new.values()},
-        failures=tuple(each for each in diff.failures if each not in known),
-        unreadable=(*new, *(os.path.relpath(path, diff.folder) for path in {each.path for each in known})),
+        failures=tuple(each for each in diff.failures if each not in named_failures),
+        unreadable=(*new, *(os.path.relpath(path, diff.folder) for path in {each.path for each in named_failures})),
     )
 
 

@@ -180,9 +180,9 @@ class Ingestion:
 
     async def delete(self, document_ids: Sequence[str]) -> int:
         """Delete documents from the catalogue and all indexes; raise UnknownName and delete none for an unknown one."""
-        known = await asyncio.to_thread(self._catalogue.sources_of_ids, document_ids)
+        sources = await asyncio.to_thread(self._catalogue.sources_of_ids, document_ids)
         for id_ in document_ids:
-            if id_ not in known:
+            if id_ not in sources:
                 await self.collection.document(id_)  # raises UnknownName
         await asyncio.to_thread(self._indexes.reset_if_ahead)
         deleted = await asyncio.to_thread(self._catalogue.delete_documents, document_ids)

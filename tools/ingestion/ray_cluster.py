@@ -131,32 +131,32 @@ class RayWorkers:
             return failed
         return self._start(read_file, *key, item.member, self._options, self._last[1])
 
-    def submit_analysis(self, given: dict[str, Any]) -> "Future[dict[str, Any]]":
+    def submit_analysis(self, request: dict[str, Any]) -> "Future[dict[str, Any]]":
         """Start the analysis of passages."""
-        return self._start(analyze, given)
+        return self._start(analyze, request)
 
     def close(self) -> None:
         """Forget the last file; the cluster ends its idle workers itself."""
         self._last = None
 
-    def _start(self, function: Callable[..., Any], *given: object) -> "Future[Any]":
+    def _start(self, function: Callable[..., Any], *arguments: object) -> "Future[Any]":
         """Start a task; return the future of its result, or of the error that it returns."""
-        task = self._ray.remote(num_cpus=1, max_retries=RETRIES)(function).remote(*given)
-        found: Future[Any] = Future()
+        task = self._ray.remote(num_cpus=1, max_retries=RETRIES)(function).remote(*arguments)
+        future: Future[Any] = Future()
 
         def finish(done: "Future[Any]") -> None:
-            if found.set_running_or_notify_cancel():
+            if future.set_running_or_notify_cancel():
                 try:
                     result = done.result()
                 except self._ray.exceptions.RayError as error:
                     result = cluster_failed(error)
                 if isinstance(result, Exception):
-                    found.set_exception(result)
+                    future.set_exception(result)
                 else:
-                    found.set_result(result)
+                    future.set_result(result)
 
         task.future().add_done_callback(finish)
-        return found
+        return future
 
 
 def read_file(path: Path, modified: int, member: str, options: Any, data: bytes) -> LoadedDocument | DocumentError:  # noqa: ANN401

@@ -73,11 +73,11 @@ class KeywordIndex(Index):
 
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
         """Add and remove passages; repeating it changes nothing."""
-        found = self._find_terms(upsert)
+        analyzed = self._find_terms(upsert)
         with self._writing() as writer:
             for id_ in [*delete, *(passage.id for passage in upsert)]:
                 writer.delete_documents_by_term("id", id_)
-            for passage, terms in zip(upsert, found, strict=True):
+            for passage, terms in zip(upsert, analyzed, strict=True):
                 writer.add_document(_as_document(passage, terms))
 
     def clear(self) -> None:
@@ -131,8 +131,8 @@ class KeywordIndex(Index):
         """
         with self._storing("read"):
             query = tantivy.Query.term_query(self._schema, field, term)
-            found = self._index.searcher().search(query, 1, count=True)
-            return int(found.count)  # type: ignore[attr-defined]  # the stubs leave it out
+            result = self._index.searcher().search(query, 1, count=True)
+            return int(result.count)  # type: ignore[attr-defined]  # the stubs leave it out
 
     def _search(
         self, words: Mapping[str, Sequence[str]], k: int, *, only: Collection[str] | None = None
@@ -146,8 +146,8 @@ class KeywordIndex(Index):
         searcher = self._index.searcher()
         with self._storing("read"):
             hits = searcher.search(query, k).hits
-            found = [(str(searcher.doc(address)["id"][0]), float(score)) for score, address in hits]
-        return sorted(found, key=lambda hit: (-hit[1], hit[0]))
+            scored = [(str(searcher.doc(address)["id"][0]), float(score)) for score, address in hits]
+        return sorted(scored, key=lambda hit: (-hit[1], hit[0]))
 
     def _match(self, stems: Sequence[str]) -> Iterator[tantivy.Query]:
         """Yield a query for each stem of a word.
@@ -213,10 +213,10 @@ def search_deeper(
 ) -> list[tuple[str, float]]:
     """Return the best `k` hits in `allowed` of a search without a filter, which begins with `depth` hits."""
     while True:
-        found = search(depth)
-        kept = [hit for hit in found if hit[0] in allowed]
-        if len(kept) >= k or len(found) < depth:
-            return kept[:k]
+        hits = search(depth)
+        allowed_hits = [hit for hit in hits if hit[0] in allowed]
+        if len(allowed_hits) >= k or len(hits) < depth:
+            return allowed_hits[:k]
         depth *= 4
 
 

@@ -121,8 +121,8 @@ class NameGraph:
         shares = stationary_shares(self._steps, start)
         scores = self._occurrences @ shares
         ranked = sorted(zip(self._passages, scores.tolist(), strict=True), key=lambda each: (-each[1], each[0]))
-        found = [(id_, score) for id_, score in ranked if score > 0]
-        return GraphRanking(found, dict(zip(self._vectors.names.tolist(), shares.tolist(), strict=True)))
+        scored = [(id_, score) for id_, score in ranked if score > 0]
+        return GraphRanking(scored, dict(zip(self._vectors.names.tolist(), shares.tolist(), strict=True)))
 
     def _start(self, entities: Sequence[str]) -> NDArray[np.float64]:
         start = np.zeros(self.names())

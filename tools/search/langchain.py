@@ -46,13 +46,13 @@ class LangChainRetriever:
             )
         if isinstance(self._searched, VectorStore):
             return _hits(await self._searched.asimilarity_search_with_score(query.text, k=query.k), query.k)
-        found = await self._searched.ainvoke(query.text)
-        return _hits([(document, 1 / rank) for rank, document in enumerate(found, start=1)], query.k)
+        documents = await self._searched.ainvoke(query.text)
+        return _hits([(document, 1 / rank) for rank, document in enumerate(documents, start=1)], query.k)
 
 
-def _hits(found: Sequence[tuple[Document, float]], k: int) -> list[Hit]:
+def _hits(documents: Sequence[tuple[Document, float]], k: int) -> list[Hit]:
     best: dict[str, tuple[Passage, float]] = {}
-    for document, score in found:
+    for document, score in documents:
         passage = _passage(document)
         best.setdefault(passage.id, (passage, float(score)))
     ranked = enumerate(list(best.values())[:k], start=1)

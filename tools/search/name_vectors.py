@@ -66,21 +66,21 @@ class NameVectorFile:
         stored = self._load()
         if stored is None:
             self._file.unlink(missing_ok=True)
-        elif (kept := _only(stored, names)) is not stored:
-            self._save(kept)
+        elif (remaining := _only(stored, names)) is not stored:
+            self._save(remaining)
 
-    def _with_new(self, kept: NameVectors, names: Mapping[int, str]) -> NameVectors:
+    def _with_new(self, stored: NameVectors, names: Mapping[int, str]) -> NameVectors:
         numbers = np.array(sorted(names), dtype=np.int64)
-        new = np.isin(numbers, kept.names, invert=True)
+        new = np.isin(numbers, stored.names, invert=True)
         added = self._embedder.embed_passages([names[number] for number in numbers[new].tolist()])
         rows = np.empty((len(numbers), added.shape[1]), dtype=np.float32)
         rows[new] = added.astype(_STORED)
-        if len(kept.names):
-            rows[~new] = kept.rows
-        moved = np.flatnonzero(~new).astype(np.int32)[kept.pairs]
+        if len(stored.names):
+            rows[~new] = stored.rows
+        moved = np.flatnonzero(~new).astype(np.int32)[stored.pairs]
         pairs, similarities = _synonyms(rows, new)
         return NameVectors(
-            numbers, rows, np.concatenate([moved, pairs]), np.concatenate([kept.similarities, similarities])
+            numbers, rows, np.concatenate([moved, pairs]), np.concatenate([stored.similarities, similarities])
         )
 
     def _load(self) -> NameVectors | None:
@@ -112,12 +112,14 @@ class NameVectorFile:
 
 def _only(vectors: NameVectors, names: Mapping[int, str]) -> NameVectors:
     """Return the vectors of those of the names that it has; itself if it has no others."""
-    kept = np.array([number in names for number in vectors.names.tolist()], dtype=bool)
-    if kept.all():
+    is_named = np.array([number in names for number in vectors.names.tolist()], dtype=bool)
+    if is_named.all():
         return vectors
-    places = np.cumsum(kept, dtype=np.int32) - 1
-    both = kept[vectors.pairs].all(axis=1)
-    return NameVectors(vectors.names[kept], vectors.rows[kept], places[vectors.pairs[both]], vectors.similarities[both])
+    places = np.cumsum(is_named, dtype=np.int32) - 1
+    both = is_named[vectors.pairs].all(axis=1)
+    return NameVectors(
+        vectors.names[is_named], vectors.rows[is_named], places[vectors.pairs[both]], vectors.similarities[both]
+    )
 
 
 def _synonyms(rows: Vectors, new: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:

@@ -89,10 +89,10 @@ class Pool:
 
     def share(self, stems: frozenset[str]) -> float:
         """Return the share of the question that these stems cover, from 0 to 1."""
-        known = self._shares.get(stems)
-        if known is None:
-            known = self._shares[stems] = self._asked.share(stems)
-        return known
+        cached = self._shares.get(stems)
+        if cached is None:
+            cached = self._shares[stems] = self._asked.share(stems)
+        return cached
 
     def place(self, stems: frozenset[str]) -> float:
         """Return the mean position of these words in the question, from 0 to 1."""
@@ -291,10 +291,10 @@ def search_graph(
     assert isinstance(graph, GraphIndex)
     assert isinstance(keywords, KeywordIndex)
     meaning = vectors.search if isinstance(vectors, VectorIndex) else None
-    asked, found = find_candidates(query, graph, keywords, fetch, meaning)
-    ranked = found if model is None or query.hop else rank(asked, found, load(model))
+    asked, candidates = find_candidates(query, graph, keywords, fetch, meaning)
+    ranked = candidates if model is None or query.hop else rank(asked, candidates, load(model))
     unseen_first = sorted(ranked, key=lambda candidate: candidate.passage.id in query.seen)
-    texts = {candidate.passage.id: candidate.passage.text for candidate in found}
+    texts = {candidate.passage.id: candidate.passage.text for candidate in candidates}
     return [
         Hit(passage=candidate.passage, score=candidate.score, rank=rank, why=_explain(candidate, texts))
         for rank, candidate in enumerate(unseen_first[: query.k], start=1)

@@ -75,8 +75,8 @@ class EndpointReranker:
             response.raise_for_status()
             scores = _scores(response.json(), len(hits))
         except httpx2.HTTPStatusError as error:
-            told = f"{error.response.status_code} {error.response.text[:200]}".strip()
-            raise ModelUnavailable(f"The reranker at {self._url} answered {told}. Check SLEUTH_RERANKER.") from error
+            reason = f"{error.response.status_code} {error.response.text[:200]}".strip()
+            raise ModelUnavailable(f"The reranker at {self._url} answered {reason}. Check SLEUTH_RERANKER.") from error
         except (httpx2.HTTPError, ValueError, LookupError, TypeError) as error:
             raise ModelUnavailable(
                 f"The reranker at {self._url} cannot be used ({type(error).__name__}: {error}). Start it, or unset "
@@ -105,10 +105,10 @@ class CompressorReranker:
         from sleuth.tools.search.langchain import as_document
 
         by_id = {hit.passage.id: at for at, hit in enumerate(hits)}
-        kept = await self._compressor.acompress_documents([as_document(hit) for hit in hits], query)
-        found = [by_id[str(document.metadata["id"])] for document in kept]
-        scores = [float(each.metadata.get("relevance_score", 1 / rank)) for rank, each in enumerate(kept, start=1)]
-        return sort_hits(hits, dict(zip(found, scores, strict=True)))
+        documents = await self._compressor.acompress_documents([as_document(hit) for hit in hits], query)
+        reranked = [by_id[str(document.metadata["id"])] for document in documents]
+        scores = [float(each.metadata.get("relevance_score", 1 / rank)) for rank, each in enumerate(documents, start=1)]
+        return sort_hits(hits, dict(zip(reranked, scores, strict=True)))
 
 
 async def rerank_best(reranker: Reranker, query: str, hits: Sequence[Hit]) -> list[Hit]:

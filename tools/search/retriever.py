@@ -85,10 +85,10 @@ class DocumentLister(DocumentReader, Protocol):
 
 async def list_all(retriever: DocumentLister, *, where: str = "") -> list[Listed]:
     """Return all documents that match a filter, ordered by id."""
-    found: list[Listed] = []
-    while page := await retriever.documents(limit=1_000, after=found[-1].id if found else "", where=where):
-        found += page
-    return found
+    listed: list[Listed] = []
+    while page := await retriever.documents(limit=1_000, after=listed[-1].id if listed else "", where=where):
+        listed += page
+    return listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,8 @@ class FilteredRetriever:
 
 def find_mode(name: str) -> Mode:
     """Return the search mode with this name; raise UnknownName with the most similar one."""
-    if found := next((mode for mode in MODES if mode == name), None):
-        return found
+    if match := next((mode for mode in MODES if mode == name), None):
+        return match
     raise UnknownName("search mode", name, list(MODES), f"There are: {', '.join(MODES)}.")
 
 
@@ -131,8 +131,8 @@ _RRF_K = 2
 def fuse(lists: Sequence[Scored]) -> Scored:
     """Return the reciprocal rank fusion: each list adds 1 / (k + rank) to a passage; ties are sorted by id."""
     scores: dict[str, float] = {}
-    for found in lists:
-        for rank, (id_, _) in enumerate(found, start=1):
+    for ranking in lists:
+        for rank, (id_, _) in enumerate(ranking, start=1):
             scores[id_] = scores.get(id_, 0.0) + 1.0 / (_RRF_K + rank)
     return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
 

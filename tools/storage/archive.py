@@ -46,11 +46,11 @@ _NOW = select(func.coalesce(func.max(epochs.c.epoch), 0)).scalar_subquery()
 
 def texts_of(hashes: Iterable[str], archived: Mapping[str, str]) -> list[str]:
     """Return texts in order; raise UnknownName for a hash that only a fork can have put into the state."""
-    wanted = list(hashes)
-    if missing := next((name for name in wanted if name not in archived), None):
+    names = list(hashes)
+    if missing := next((name for name in names if name not in archived), None):
         hint = "A state names its passages and prompts as its run found them: take references from its checkpoints."
         raise UnknownName("archived text", missing, [], hint)
-    return [archived[name] for name in wanted]
+    return [archived[name] for name in names]
 
 
 class MemoryArchive:
@@ -71,8 +71,8 @@ class MemoryArchive:
 
     async def load(self, hashes: Iterable[str]) -> list[str]:
         """Return the texts of these hashes in order; raise UnknownName for an unknown one."""
-        wanted = list(hashes)
-        return texts_of(wanted, await self.find(wanted))
+        names = list(hashes)
+        return texts_of(names, await self.find(names))
 
 
 class SqlArchive:
@@ -104,17 +104,17 @@ class SqlArchive:
     @in_thread
     def find(self, hashes: Iterable[str]) -> dict[str, str]:
         """Return the texts by their hashes, without unknown ones."""
-        found: dict[str, str] = {}
+        bodies: dict[str, str] = {}
         with self.engine.connect() as connection:
             for part in batches(sorted(set(hashes))):
                 rows = connection.execute(select(texts).where(texts.c.hash.in_(part)))
-                found |= {row.hash: zlib.decompress(row.body).decode("utf-8", "surrogatepass") for row in rows}
-        return found
+                bodies |= {row.hash: zlib.decompress(row.body).decode("utf-8", "surrogatepass") for row in rows}
+        return bodies
 
     async def load(self, hashes: Iterable[str]) -> list[str]:
         """Return the texts of these hashes in order; raise UnknownName for an unknown one."""
-        wanted = list(hashes)
-        return texts_of(wanted, await self.find(wanted))
+        names = list(hashes)
+        return texts_of(names, await self.find(names))
 
     @in_thread
     def start_prune_epoch(self) -> int:
@@ -126,11 +126,11 @@ class SqlArchive:
         return epoch
 
     @in_thread
-    def delete_all_but(self, kept: set[str], *, before: int) -> int:
-        """Delete the texts of earlier epochs than `before` whose hashes are not in `kept`; return their number."""
+    def delete_all_but(self, used: set[str], *, before: int) -> int:
+        """Delete the texts of earlier epochs than `before` whose hashes are not in `used`; return their number."""
         with self.engine.connect() as connection:
             rows = connection.execute(select(texts.c.hash).where(texts.c.epoch < before))
-            others = sorted(name for (name,) in rows if name not in kept)
+            others = sorted(name for (name,) in rows if name not in used)
         deleted = 0
         for part in batches(others):
             unused = select(texts.c.hash).where(texts.c.hash.in_(part), texts.c.epoch < before)  # not again since

@@ -135,19 +135,21 @@ class Restored:
 
 def _with_given(entry: Entry, row: Row[Any] | None) -> Entry:
     """Return an entry whose document has the given fields too, those of its former version included."""
-    given = {**(row.given_meta if row else {}), **entry.given}
-    given = {name: text for name, text in given.items() if text}
-    return replace(entry, given=given, document=replace(entry.document, meta={**entry.document.meta, **given}))
+    own_fields = {**(row.given_meta if row else {}), **entry.given}
+    own_fields = {name: text for name, text in own_fields.items() if text}
+    return replace(
+        entry, given=own_fields, document=replace(entry.document, meta={**entry.document.meta, **own_fields})
+    )
 
 
-def _differences(batch: Mapping[str, Entry], known: Mapping[str, Row[Any]]) -> dict[str, Difference]:
+def _differences(batch: Mapping[str, Entry], rows: Mapping[str, Row[Any]]) -> dict[str, Difference]:
     """Return the difference of each document to its row, apart from owner, time and metadata."""
     names = [name for name in Document.__dataclass_fields__ if name not in {"owner", "added_at", *METADATA}]
-    found: dict[str, Difference] = dict.fromkeys(batch, "added")
-    for id_, row in known.items():
+    differences: dict[str, Difference] = dict.fromkeys(batch, "added")
+    for id_, row in rows.items():
         is_same = all(row._mapping[name] == getattr(batch[id_].document, name) for name in names)
-        found[id_] = "unchanged" if is_same else "updated"
-    return found
+        differences[id_] = "unchanged" if is_same else "updated"
+    return differences
 
 
 class Catalogue:
@@ -176,12 +178,12 @@ class Catalogue:
         """
         batch = {entry.document.id: entry for entry in entries}
         with self._begin(write=True) as connection:
-            known = {row.id: row for row in self._select(connection, documents, documents.c.id, list(batch))}
-            batch = {id_: _with_given(entry, known.get(id_)) for id_, entry in batch.items()}
-            differences = _differences(batch, known)
+            rows = {row.id: row for row in self._select(connection, documents, documents.c.id, list(batch))}
+            batch = {id_: _with_given(entry, rows.get(id_)) for id_, entry in batch.items()}
+            differences = _differences(batch, rows)
             changed = [entry for id_, entry in batch.items() if differences[id_] != "unchanged"]
             same = [entry for id_, entry in batch.items() if differences[id_] == "unchanged"]
-            self._update_metadata(connection, same, known)
+            self._update_metadata(connection, same, rows)
             old = self._replace(connection, changed)
             self._put_originals(connection, batch.values())
             new = {passage.id: passage.fingerprint() for entry in changed for passage in entry.passages}
@@ -233,12 +235,12 @@ class Catalogue:
     def tags(self) -> list[Tag]:
         """Return the tags of this collection, the oldest first."""
         with self._begin() as connection:
-            found = []
+            listed = []
             for key, created_at in self._tag_keys(connection):
                 name = key.removeprefix(self._tag_key(""))
                 count = select(func.count()).where(*rows_of(documents, self._tag_place(name)))
-                found.append(Tag(name=name, created_at=created_at, documents=int(connection.scalar(count) or 0)))
-        return sorted(found, key=lambda tag: tag.created_at)
+                listed.append(Tag(name=name, created_at=created_at, documents=int(connection.scalar(count) or 0)))
+        return sorted(listed, key=lambda tag: tag.created_at)
 
     def untag(self, name: str) -> None:
         """Delete a tag; raise UnknownName if there is none."""
@@ -297,8 +299,8 @@ class Catalogue:
         """
         begun = self._mine(documents, documents.c.id).where(documents.c.id.startswith(prefix, autoescape=True))
         ids = self._column(begun.order_by(documents.c.id).limit(MAX_CANDIDATES))
-        if found := complete_id("document", prefix, ids):
-            return found
+        if id := complete_id("document", prefix, ids):
+            return id
         end = f"/{prefix.removeprefix('./').removeprefix('/')}"
         ending = self._mine(documents, documents.c.id).where(documents.c.source.endswith(end, autoescape=True))
         ids = self._column(ending.order_by(documents.c.id).limit(MAX_CANDIDATES))
@@ -341,8 +343,8 @@ class Catalogue:
     def passages(self, ids: Sequence[str]) -> list[Passage]:
         """Return the passages with these ids, in this order, without deleted ones."""
         with self._begin() as connection:
-            found = {row.id: parse_row(Passage, row) for row in self._select(connection, passages, passages.c.id, ids)}
-        return [found[id_] for id_ in ids if id_ in found]
+            by_id = {row.id: parse_row(Passage, row) for row in self._select(connection, passages, passages.c.id, ids)}
+        return [by_id[id_] for id_ in ids if id_ in by_id]
 
     def passages_of(self, document_id: str) -> list[Passage]:
         """Return the passages of a document, in order."""
@@ -369,12 +371,12 @@ class Catalogue:
     def id(self) -> str:
         """Return a random id that this catalogue gets at the first call."""
         query = select(meta.c.value).where(meta.c.key == "id")
-        if not (found := self._column(query)):
+        if not (ids := self._column(query)):
             with self._begin(write=True) as connection:
-                if not (found := [*connection.scalars(query)]):
-                    found = [uuid4().hex]
-                    connection.execute(insert(meta).values(key="id", value=found[0]))
-        return str(found[0])
+                if not (ids := [*connection.scalars(query)]):
+                    ids = [uuid4().hex]
+                    connection.execute(insert(meta).values(key="id", value=ids[0]))
+        return str(ids[0])
 
     def count_documents(self) -> int:
         """Return the number of documents."""
@@ -456,8 +458,8 @@ class Catalogue:
     def _tag_keys(self, connection: Connection, name: str = "") -> list[tuple[str, str]]:
         """Return the rows of all tags, or of the one with a name."""
         key = self._tag_key(name)
-        wanted = meta.c.key == key if name else meta.c.key.startswith(key, autoescape=True)
-        return [(row.key, row.value) for row in connection.execute(select(meta).where(wanted))]
+        condition = meta.c.key == key if name else meta.c.key.startswith(key, autoescape=True)
+        return [(row.key, row.value) for row in connection.execute(select(meta).where(condition))]
 
     def _require_tag(self, connection: Connection, name: str) -> None:
         if not name or not self._tag_keys(connection, name):
@@ -503,10 +505,10 @@ class Catalogue:
         mine = delete(table).where(*rows_of(table, self.place))
         return sum(connection.execute(mine.where(column.in_(part))).rowcount for part in batches(values))
 
-    def _update_metadata(self, connection: Connection, found: Iterable[Entry], known: Mapping[str, Row[Any]]) -> None:
+    def _update_metadata(self, connection: Connection, entries: Iterable[Entry], rows: Mapping[str, Row[Any]]) -> None:
         """Store new metadata of known documents, given with their rows, as changes of no passage."""
-        for entry in found:
-            document, row = entry.document, known[entry.document.id]
+        for entry in entries:
+            document, row = entry.document, rows[entry.document.id]
             cells = {name: getattr(document, name) for name in METADATA} | {"given_meta": entry.given}
             if any(row._mapping[name] != cells[name] for name in cells):
                 own = (*rows_of(documents, self.place), documents.c.id == document.id)
@@ -531,10 +533,10 @@ class Catalogue:
         return {row.id: (row.document_id, row.content_hash) for row in old}
 
     def _put_originals(self, connection: Connection, entries: Iterable[Entry]) -> None:
-        kept = {entry.document.id: entry.original for entry in entries if entry.original}
-        self._delete(connection, originals, originals.c.document_id, list(kept))
-        if kept:
-            rows = [self.place | {"document_id": id_, "hash": name} for id_, name in kept.items()]
+        files = {entry.document.id: entry.original for entry in entries if entry.original}
+        self._delete(connection, originals, originals.c.document_id, list(files))
+        if files:
+            rows = [self.place | {"document_id": id_, "hash": name} for id_, name in files.items()]
             connection.execute(insert(originals), rows)
 
     def _forget(self, connection: Connection, fingerprints: Sequence[str]) -> None:

@@ -53,8 +53,8 @@ class Term:
         cell = str(cells.get(_COLUMNS.get(self.field, self.field)) or "").lower()
         match self.field:
             case "date" | "added":
-                known = cell[: len(self.value)]
-                return bool(known) and _COMPARISONS[self.operator](known, self.value)
+                start = cell[: len(self.value)]
+                return bool(start) and _COMPARISONS[self.operator](start, self.value)
             case "type":
                 suffix = f".{self.value.removeprefix('.')}"
                 return row["source"].lower().endswith(suffix) or self._is_like(cell)
@@ -124,10 +124,10 @@ def _words(text: str) -> list[str]:
 
 
 def _term(word: str) -> Term:
-    found = _TERM.fullmatch(word)
-    if found is None:
+    match = _TERM.fullmatch(word)
+    if match is None:
         raise UsageError(f"The filter has a term {word!r:.200} that is not FIELD=VALUE. Example: {EXAMPLE}")
-    negation, name, sign, value = found.groups()
+    negation, name, sign, value = match.groups()
     field = name.lower()
     is_date = field in ("date", "added")
     if sign in (">", "<", ">=", "<=") and field in _FIELDS and not is_date:

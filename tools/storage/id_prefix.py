@@ -24,11 +24,11 @@ MIN_SHOWN = 8
 def shorten_ids(ids: Sequence[str]) -> dict[str, str]:
     """Return the beginning of each id that no other one of them has, of at least MIN_SHOWN characters."""
     ordered = sorted(set(ids))
-    shown = {}
+    shortened = {}
     for before, id, after in zip(["", *ordered], ordered, [*ordered[1:], ""], strict=False):
         shared = max(_shared(id, other) for other in (before, after))
-        shown[id] = id[: max(MIN_SHOWN, shared + 1)]
-    return shown
+        shortened[id] = id[: max(MIN_SHOWN, shared + 1)]
+    return shortened
 
 
 def _shared(id: str, other: str) -> int:
@@ -55,15 +55,15 @@ def complete_id(kind: str, prefix: str, ids: Iterable[str]) -> str | None:
     """
     if not prefix:
         raise UsageError(f"The id of the {kind} is empty. Check shell variables.")
-    found: list[str] = []
+    matches: list[str] = []
     for id in sorted(each for each in ids if each.startswith(prefix)):
         if id == prefix:
             return id
-        if not any(id.startswith(f"{other}.") for other in found):
-            found.append(id)
-    if len(found) > 1:
-        more = ", …" if len(found) > _SHOWN else ""
+        if not any(id.startswith(f"{other}.") for other in matches):
+            matches.append(id)
+    if len(matches) > 1:
+        more = ", …" if len(matches) > _SHOWN else ""
         raise UsageError(
-            f"Several {kind}s begin with {prefix[:200]!r}: {', '.join(found[:_SHOWN])}{more}. Give more of the id."
+            f"Several {kind}s begin with {prefix[:200]!r}: {', '.join(matches[:_SHOWN])}{more}. Give more of the id."
         )
-    return found[0] if found else None
+    return matches[0] if matches else None

@@ -174,16 +174,16 @@ def parse_row(kind: type[T], row: Row[Any]) -> T:
 def prepare_tables(connection: Connection) -> None:
     """Create missing tables and migrate an older store; raise StoreTooNew for one of a newer release."""
     metadata.create_all(connection)
-    found = connection.scalar(select(meta.c.value).where(meta.c.key == "schema_version"))
-    if found is None:
-        found = SCHEMA_VERSION
-        connection.execute(insert(meta).values(key="schema_version", value=str(found)))
-    if int(found) > SCHEMA_VERSION:
+    stored = connection.scalar(select(meta.c.value).where(meta.c.key == "schema_version"))
+    if stored is None:
+        stored = SCHEMA_VERSION
+        connection.execute(insert(meta).values(key="schema_version", value=str(stored)))
+    if int(stored) > SCHEMA_VERSION:
         raise StoreTooNew(
-            f"The catalogue was written by a newer sleuth (schema {found}, this release reads up to {SCHEMA_VERSION}). "
+            f"The catalogue was written by a newer sleuth (schema {stored}, this one reads up to {SCHEMA_VERSION}). "
             "Upgrade sleuth, or set SLEUTH_HOME to another folder."
         )
-    for version in range(int(found), SCHEMA_VERSION):
+    for version in range(int(stored), SCHEMA_VERSION):
         for statement in MIGRATIONS[version]:
             connection.execute(text(statement))
         connection.execute(update(meta).where(meta.c.key == "schema_version").values(value=str(version + 1)))

@@ -47,19 +47,19 @@ def read_triples(path: Path, fingerprints: Mapping[str, str]) -> Imported:
     Raises:
         UsageError: the file or a line of it is invalid, or no line belongs to a known passage.
     """
-    known = set(fingerprints.values())
-    found: dict[str, dict[Triple, None]] = {}
+    stored = set(fingerprints.values())
+    by_content: dict[str, dict[Triple, None]] = {}
     lines = unknown = 0
     for line in triple_lines(path):
         lines += 1
         mark = fingerprints.get(line.id or "") or content_hash(f"{line.title}\0{line.text}")
-        if mark in known:
-            found.setdefault(mark, {}).update(dict.fromkeys(line.triples))
+        if mark in stored:
+            by_content.setdefault(mark, {}).update(dict.fromkeys(line.triples))
         else:
             unknown += 1
-    if not found:
+    if not by_content:
         raise UsageError(f"{path}: none of {lines} lines belongs to a passage of the collection; nothing is changed.")
-    return Imported(found={mark: list(those) for mark, those in found.items()}, lines=lines, unknown=unknown)
+    return Imported(found={mark: list(those) for mark, those in by_content.items()}, lines=lines, unknown=unknown)
 
 
 def triple_lines(path: Path) -> Iterator[TripleLine]:

@@ -32,9 +32,9 @@ class MemoryTriples:
         """Return the triples of those passages that were read before; a passage without any has an empty list."""
         return {mark: self.kept[version, mark] for mark in fingerprints if (version, mark) in self.kept}
 
-    async def put(self, found: Mapping[str, Sequence[Triple]], *, version: str) -> None:
+    async def put(self, extracted: Mapping[str, Sequence[Triple]], *, version: str) -> None:
         """Store the triples of passages that were read."""
-        self.kept.update({(version, mark): list(those) for mark, those in found.items()})
+        self.kept.update({(version, mark): list(those) for mark, those in extracted.items()})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,26 +62,26 @@ class SqlTriples:
     @in_thread
     def get(self, fingerprints: Iterable[str], *, version: str) -> dict[str, list[Triple]]:
         """Return the triples of those passages that were read before; a passage without any has an empty list."""
-        wanted = set(fingerprints)
+        hashes = set(fingerprints)
         query = select(triples.c.content_hash, triples.c.triples).where(
-            *_at(triples, self._place, wanted), triples.c.model == self._model, triples.c.version == version
+            *_at(triples, self._place, hashes), triples.c.model == self._model, triples.c.version == version
         )
         with transaction(self._engine) as connection:
             return {row.content_hash: parse_triples(row.triples) for row in connection.execute(query)}
 
     @in_thread
-    def put(self, found: Mapping[str, Sequence[Triple]], *, version: str) -> None:
+    def put(self, extracted: Mapping[str, Sequence[Triple]], *, version: str) -> None:
         """Store the triples of those passages that still exist: some may have been deleted since a run read them."""
-        if not found:
+        if not extracted:
             return
         made_by = {"model": self._model, "version": version}
         with transaction(self._engine, write=True) as connection:
             rows = [
-                {**self._place, **made_by, "content_hash": mark, "triples": json.dumps(found[mark])}
-                for mark in sorted(_present(connection, self._place, found))
+                {**self._place, **made_by, "content_hash": mark, "triples": json.dumps(extracted[mark])}
+                for mark in sorted(_present(connection, self._place, extracted))
             ]
             older = (triples.c.model == self._model, triples.c.version == version)
-            connection.execute(delete(triples).where(*_at(triples, self._place, found), *older))
+            connection.execute(delete(triples).where(*_at(triples, self._place, extracted), *older))
             if rows:
                 connection.execute(insert(triples), rows)
             # Data derived from triples compares this number; deletions are in the journal.
@@ -102,7 +102,7 @@ class SqlTriples:
     def naming(self, text: str) -> list[tuple[Triple, str]]:
         """Return the triples with this text in subject or object, in any letter case, each with a passage id."""
         text = " ".join(text.split())
-        wanted = text.casefold()
+        name = text.casefold()
         query = (
             select(triples.c.triples, passages.c.id)
             .join(passages, triples.c.content_hash == passages.c.content_hash)
@@ -113,20 +113,20 @@ class SqlTriples:
         )
         with transaction(self._engine) as connection:
             read = [(triple, row.id) for row in connection.execute(query) for triple in parse_triples(row.triples)]
-        return [each for each in read if any(wanted in end.casefold() for end in (each[0][0], each[0][2]))]
+        return [each for each in read if any(name in end.casefold() for end in (each[0][0], each[0][2]))]
 
     def summary(self) -> list[ModelCoverage]:
         """Return the coverage of each model and prompt, the largest first."""
-        read, found = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+        read, triple_counts = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
         columns = (triples.c.model, triples.c.version, triples.c.triples)
         query = select(*columns, func.count(passages.c.id).label("passages")).join(passages, _same_content())
         query = query.where(*rows_of(triples, self._place)).group_by(*columns, triples.c.content_hash)
         with transaction(self._engine) as connection:
             for row in connection.execute(query):
                 read[row.model, row.version] += row.passages
-                found[row.model, row.version] += len(parse_triples(row.triples))
+                triple_counts[row.model, row.version] += len(parse_triples(row.triples))
         coverage = [
-            ModelCoverage(model=model, version=version, passages=count, triples=found[model, version])
+            ModelCoverage(model=model, version=version, passages=count, triples=triple_counts[model, version])
             for (model, version), count in read.items()
         ]
         return sorted(coverage, key=lambda each: (-each.passages, each.model, each.version))
@@ -147,20 +147,20 @@ class SqlTriples:
             .order_by(passages.c.content_hash)
             .limit(limit)
         )
-        wanted = select(passages).where(*mine, passages.c.id.in_(first))
+        query = select(passages).where(*mine, passages.c.id.in_(first))
         with transaction(self._engine) as connection:
-            rows = connection.execute(wanted.order_by(passages.c.content_hash)).all()
+            rows = connection.execute(query.order_by(passages.c.content_hash)).all()
         return [parse_row(Passage, row) for row in rows]
 
     def all(self) -> dict[str, list[Triple]]:
         """Return the triples of all models, by passage id."""
-        found: dict[str, dict[Triple, None]] = {}
+        by_passage: dict[str, dict[Triple, None]] = {}
         query = select(passages.c.id, triples.c.triples).join(passages, _same_content())
         query = query.where(*rows_of(triples, self._place))
         with transaction(self._engine) as connection:
             for row in connection.execute(query.order_by(passages.c.id, triples.c.model, triples.c.version)):
-                found.setdefault(row.id, {}).update(dict.fromkeys(parse_triples(row.triples)))
-        return {id_: list(those) for id_, those in found.items()}
+                by_passage.setdefault(row.id, {}).update(dict.fromkeys(parse_triples(row.triples)))
+        return {id_: list(those) for id_, those in by_passage.items()}
 
     def change_counter(self) -> int:
         """Return a number that changes whenever triples are added; deletions are in the journal."""
@@ -183,8 +183,8 @@ TripleStore: TypeAlias = MemoryTriples | SqlTriples
 
 def delete_orphaned(connection: Connection, place: Mapping[str, str], fingerprints: Collection[str]) -> None:
     """Delete the triples of contents that no passage of the collection has."""
-    kept = select(triples.c.content_hash).where(*_at(triples, place, fingerprints))
-    if read := set(connection.scalars(kept)):
+    query = select(triples.c.content_hash).where(*_at(triples, place, fingerprints))
+    if read := set(connection.scalars(query)):
         gone = read - _present(connection, place, read)
         connection.execute(delete(triples).where(*_at(triples, place, gone)))
 

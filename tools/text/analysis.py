@@ -10,18 +10,18 @@ from sleuth.tools.text.names import find_names
 from sleuth.tools.types import Passage
 
 
-def analyze(given: dict[str, Any], _bounds: object = None) -> dict[str, Any]:
+def analyze(request: dict[str, Any], _bounds: object = None) -> dict[str, Any]:
     """Return the results for the rows of a call.
 
     Args:
-        given: `rows`: document id, title and text of each passage; `detected`, see `find_terms`.
+        request: `rows`: document id, title and text of each passage; `detected`, see `find_terms`.
 
     Returns:
         `found`: the fields of `KeywordTerms` and of `PassageNames` of each row, aliases as pairs.
     """
     passages = [
         Passage(id="", document_id=document_id, title=title, text=text, start=0, end=len(text))
-        for document_id, title, text in given["rows"]
+        for document_id, title, text in request["rows"]
     ]
     names = [(list(each.aliases.items()), list(each.mentions)) for each in find_names(passages)]
-    return {"found": list(zip(find_terms(passages, given["detected"]), names, strict=True))}
+    return {"found": list(zip(find_terms(passages, request["detected"]), names, strict=True))}

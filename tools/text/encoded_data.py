@@ -36,8 +36,8 @@ def without_encoded_data(text: str) -> str:
     return _LONG_LINE.sub(_without_script, _ENCODED.sub(_without_data, text))
 
 
-def _without_data(found: re.Match[str]) -> str:
-    kind, data = found.lastgroup, found[0]
+def _without_data(match: re.Match[str]) -> str:
+    kind, data = match.lastgroup, match[0]
     if kind in ("words", "lines"):
         words = re.split(r"[+/_-]|\s[\s>]*", data)
         is_encoded = len(data) > LONGEST_WORD * len(words)
@@ -48,7 +48,7 @@ def _without_data(found: re.Match[str]) -> str:
     return data if not is_encoded else "" if kind == "definition" else LEFT_OUT
 
 
-def _without_script(found: re.Match[str]) -> str:
-    line = found[0]
+def _without_script(match: re.Match[str]) -> str:
+    line = match[0]
     spaces, ends, brackets = (sum(map(line.count, marks)) / len(line) for marks in (" ", ";=", "(){}"))
     return LEFT_OUT if spaces < 0.08 and ends > 0.02 and brackets > 0.02 else line

@@ -126,12 +126,12 @@ def find_terms(passages: Sequence[Passage], detected: Sequence[str | None] = ())
         passages: The passages.
         detected: The detected language of each passage, empty if it is uncertain; None if it is to be detected.
     """
-    found = []
-    for passage, known in zip_longest(passages, detected):
-        language = language_of(passage.text, known)
+    terms = []
+    for passage, guess in zip_longest(passages, detected):
+        language = language_of(passage.text, guess)
         text = " ".join(stems(f"{passage.title}. {passage.text}", language))
-        found.append(KeywordTerms(language, " ".join(stems(passage.title, language)), text))
-    return found
+        terms.append(KeywordTerms(language, " ".join(stems(passage.title, language)), text))
+    return terms
 
 
 def question_language(text: str, languages: Sequence[str]) -> str:
@@ -159,15 +159,15 @@ def question_stems(text: str, languages: Sequence[str]) -> dict[str, list[str]]:
     """
     own = question_language(text, languages)
     others = [language for language in languages if language != own]
-    found: dict[str, list[str]] = {stem: [stem] for stem in stems(text, own)}
+    by_stem: dict[str, list[str]] = {stem: [stem] for stem in stems(text, own)}
     for word in dict.fromkeys(_analyzer(None).analyze(_UNSPACED.sub(" ", text))) if others else ():
         for stem in _stems_of_word(word, own):
-            found[stem] += [each for language in others for each in _stems_of_word(word, language)]
-    return {stem: list(dict.fromkeys(variants)) for stem, variants in found.items()}
+            by_stem[stem] += [each for language in others for each in _stems_of_word(word, language)]
+    return {stem: list(dict.fromkeys(variants)) for stem, variants in by_stem.items()}
 
 
-def _tagged(found: Sequence[str], language: str) -> Sequence[str]:
-    return found if language == ENGLISH else [f"{language}:{stem}" for stem in found]
+def _tagged(word_stems: Sequence[str], language: str) -> Sequence[str]:
+    return word_stems if language == ENGLISH else [f"{language}:{stem}" for stem in word_stems]
 
 
 @lru_cache(maxsize=_REMEMBERED)

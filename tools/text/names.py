@@ -89,10 +89,10 @@ def number_mentions(mentions: Iterable[Mention]) -> list[NumberedMention]:
 def find_mentions(text: str) -> list[Mention]:
     """Return the names in a text: capitalized runs, shorter ones inside them, and targets of links."""
     runs = _sentence_words(text)
-    found = [mention for run in runs for mention in _mentioned(run, cased=True)]
+    mentions = [mention for run in runs for mention in _mentioned(run, cased=True)]
     if _are_without_case(runs):
-        found += [mention for run in runs for mention in _mentioned(run, cased=False)]
-    return [*_linked(text), *found]
+        mentions += [mention for run in runs for mention in _mentioned(run, cased=False)]
+    return [*_linked(text), *mentions]
 
 
 def kept_names(text: str) -> list[str]:

@@ -42,10 +42,10 @@ def guess_encoding(data: bytes) -> Guess:
     letters = {letter for letter in _decoded(data, "cp1252") if letter > "\x7f"}
     if letters and any(letters <= language for language in _WESTERN):
         return Guess("cp1252", is_sure=True)
-    found = {encoding: _likelihood(data, encoding) for encoding in _USUAL}
-    best, second = sorted(found, key=lambda encoding: found[encoding], reverse=True)[:2]
-    if found[best] > _LEAST * min(sum(letter > "\x7f" for letter in _decoded(data, best)), _COMPARED):
-        return Guess(best, is_sure=found[best] - found[second] > _CLEAR)
+    likelihoods = {encoding: _likelihood(data, encoding) for encoding in _USUAL}
+    best, second = sorted(likelihoods, key=lambda encoding: likelihoods[encoding], reverse=True)[:2]
+    if likelihoods[best] > _LEAST * min(sum(letter > "\x7f" for letter in _decoded(data, best)), _COMPARED):
+        return Guess(best, is_sure=likelihoods[best] - likelihoods[second] > _CLEAR)
     fault = next(at for at, byte in enumerate(data) if byte > 127)
     from charset_normalizer import from_bytes
 
@@ -177,13 +177,13 @@ def normalize(text: str) -> str:
 
 def _thinned(run: re.Match[str]) -> str:
     """Return the run with at most MOST_MARKS combining marks per letter."""
-    kept: list[str] = []
+    characters: list[str] = []
     marks = 0
     for character in run[0]:
         marks = marks + 1 if unicodedata.combining(character) else 0
         if marks <= MOST_MARKS:
-            kept.append(character)
-    return "".join(kept)
+            characters.append(character)
+    return "".join(characters)
 
 
 def unwrap_lines(text: str) -> str:
@@ -196,7 +196,7 @@ def unwrap_lines(text: str) -> str:
 
 def clauses(sentence: str) -> list[int]:
     """Return the starts of a sentence's clauses, or of the cells of a table's line, in characters; 0 is the first."""
-    return [0, *(found.end() for found in _CLAUSE.finditer(sentence) if found.end() < len(sentence))]
+    return [0, *(match.end() for match in _CLAUSE.finditer(sentence) if match.end() < len(sentence))]
 
 
 def single_line(text: str) -> str:

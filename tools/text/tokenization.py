@@ -33,14 +33,14 @@ class Word(NamedTuple):
 
 def tokenize(text: str, start: int = 0, end: int | None = None) -> list[Word]:
     """Return the words of a text, or of a part of it."""
-    found: list[Word] = []
+    words: list[Word] = []
     last = start
     for match in _WORD.finditer(text, start, len(text) if end is None else end):
         form, shape = _reading(match.group())
         if form:
-            found.append(Word(match.start(), match.end(), form, shape, _gap(text[last : match.start()])))
+            words.append(Word(match.start(), match.end(), form, shape, _gap(text[last : match.start()])))
             last = match.end()
-    return found
+    return words
 
 
 def name_key(text: str) -> str:

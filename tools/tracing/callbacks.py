@@ -78,7 +78,7 @@ def traced(config: RunnableConfig | None, tracing: Tracing, *, texts: bool = Fal
         MissingExtra: the setting is `otel`, and its extra is not installed.
     """
     callbacks = [each.get("callbacks") for each in (config, var_child_runnable_config.get()) if each]
-    is_decided = any(isinstance(each, LangChainTracer) for given in callbacks for each in _handlers(given))
+    is_decided = any(isinstance(each, LangChainTracer) for callback in callbacks for each in _handlers(callback))
     tracers: list[BaseCallbackHandler] = [] if is_decided else [_tracer(tracing, texts)]
     if tracing == "otel" and not any(map(_span_handlers, callbacks)):
         tracer = open_tracer("otel")
@@ -87,8 +87,8 @@ def traced(config: RunnableConfig | None, tracing: Tracing, *, texts: bool = Fal
         tracers.append(SpanHandler(tracer, texts=texts))
     if not tracers:
         return config or {}
-    given = next((each for each in callbacks if each), None)
-    return {**(config or {}), "callbacks": merge_configs({"callbacks": given}, {"callbacks": tracers})["callbacks"]}
+    callback = next((each for each in callbacks if each), None)
+    return {**(config or {}), "callbacks": merge_configs({"callbacks": callback}, {"callbacks": tracers})["callbacks"]}
 
 
 def check_callbacks(callbacks: Callbacks) -> Callbacks:

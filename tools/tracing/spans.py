@@ -115,10 +115,10 @@ class SpanHandler(BaseCallbackHandler):
         """End the span of a search with the number of its passages."""
         attributes: Attributes = {"sleuth.passages": len(documents)}
         if self._texts:
-            found = [
+            results = [
                 {"id": each.id, "score": each.metadata.get("score"), "content": each.page_content} for each in documents
             ]
-            attributes["gen_ai.retrieval.documents"] = _as_json(found)
+            attributes["gen_ai.retrieval.documents"] = _as_json(results)
         self._end(run_id, attributes)
 
     def _begin(
@@ -142,7 +142,7 @@ def _metadata(about: Mapping[str, Any]) -> dict[str, Any]:
 def _request_attributes(parameters: Mapping[str, Any], metadata: Mapping[str, Any]) -> Attributes:
     """Return the attributes of a request, from what sleuth's client or a LangChain chat model reports."""
     address = urlsplit(str(parameters.get("base_url") or ""))
-    found = {
+    attributes = {
         "gen_ai.operation.name": "chat",
         # The protocol of the client: what serves an OpenAI-compatible address is unknown.
         "gen_ai.provider.name": metadata.get("ls_provider") or "openai",
@@ -155,7 +155,7 @@ def _request_attributes(parameters: Mapping[str, Any], metadata: Mapping[str, An
         "server.address": address.hostname,
         "server.port": address.hostname and (address.port or {"https": 443}.get(address.scheme, 80)),
     }
-    return {name: value for name, value in found.items() if isinstance(value, str | int | float)}
+    return {name: value for name, value in attributes.items() if isinstance(value, str | int | float)}
 
 
 def _reply_attributes(message: AIMessage) -> Attributes:

@@ -34,19 +34,19 @@ _NEVER = tuple(
 def is_public(address: str) -> bool:
     """Return whether an address is public: not private, loopback, link-local, multicast or reserved."""
     try:
-        found: IPv4Address | IPv6Address = ip_address(address.partition("%")[0])
+        parsed: IPv4Address | IPv6Address = ip_address(address.partition("%")[0])
     except ValueError:
         return False
-    if isinstance(found, IPv6Address) and found.ipv4_mapped:
-        found = found.ipv4_mapped
-    reserved = found.is_multicast or found.is_reserved or found.is_unspecified or found.is_link_local
-    return found.is_global and not reserved and not any(found in network for network in _NEVER)
+    if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped:
+        parsed = parsed.ipv4_mapped
+    reserved = parsed.is_multicast or parsed.is_reserved or parsed.is_unspecified or parsed.is_link_local
+    return parsed.is_global and not reserved and not any(parsed in network for network in _NEVER)
 
 
 async def resolve(host: str, port: int) -> list[str]:
     """Return the host's addresses from the system's resolver; raise OSError if it has none."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+    addresses = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in addresses))
 
 
 MAX_REDIRECTS = 5
@@ -131,15 +131,15 @@ def _checked(url: str) -> httpx2.URL:
 
 async def _address(url: httpx2.URL, resolver: Resolver, permitted: Callable[[str], bool]) -> str:
     try:
-        found = await resolver(url.host, url.port or _PORTS[url.scheme])
+        addresses = await resolver(url.host, url.port or _PORTS[url.scheme])
     except (OSError, UnicodeError) as error:
         raise DocumentError(f"{url.host} has no address: {error}. Check the spelling.") from error
-    if not found or not all(map(permitted, found)):
+    if not addresses or not all(map(permitted, addresses)):
         raise UsageError(
-            f"{url.host} leads to {', '.join(found) or 'nowhere'}, which is not on the public internet: "
+            f"{url.host} leads to {', '.join(addresses) or 'nowhere'}, which is not on the public internet: "
             "pages come from there only. Save the page, and pass the file."
         )
-    return found[0]
+    return addresses[0]
 
 
 async def _get(client: httpx2.AsyncClient, url: httpx2.URL, address: str, limit: int) -> tuple[httpx2.Response, bytes]:

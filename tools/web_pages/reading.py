@@ -87,7 +87,7 @@ def read_page_file(path: Path) -> list[Page]:
         data = read_bytes(path)
         if suffix in _HTML:
             return [Page(html=decode_html(data))]
-        found = _JSON.validate_json(data)
+        content = _JSON.validate_json(data)
     except DocumentError as error:
         raise DocumentError(f"{path}: {error}") from error
     except ValidationError as error:
@@ -95,7 +95,7 @@ def read_page_file(path: Path) -> list[Page]:
             f'{path}: is not a page as JSON: write {{"page_result": "<html>…", "page_name": …, "page_url": …}}, or a '
             "list of them."
         ) from error
-    pages = found.search_results if isinstance(found, _Question) else found
+    pages = content.search_results if isinstance(content, _Question) else content
     return [pages] if isinstance(pages, Page) else pages
 
 
@@ -112,14 +112,14 @@ async def read_pages(
     distinct: dict[str, Page] = {}
     for page in pages:
         distinct.setdefault(page.html or page.snippet, page)
-    wanted = list(distinct.values())
+    unique = list(distinct.values())
     worker = Worker(f"{__name__}.extract", Bounds(seconds=_NO_LIMIT, megabytes=megabytes))
     try:
-        read = [await read_page(worker, page, seconds=seconds) for page in wanted[:MAX_PAGES]]
+        read = [await read_page(worker, page, seconds=seconds) for page in unique[:MAX_PAGES]]
     finally:
         await asyncio.to_thread(worker.stop)
-    if len(wanted) > MAX_PAGES:
-        left_out = f"{len(wanted) - MAX_PAGES} further pages were left out: {MAX_PAGES} are read for one question"
+    if len(unique) > MAX_PAGES:
+        left_out = f"{len(unique) - MAX_PAGES} further pages were left out: {MAX_PAGES} are read for one question"
         read[-1] = replace(read[-1], warnings=(*read[-1].warnings, left_out))
     ids: list[str] = []
     for text in read:
@@ -152,22 +152,22 @@ def _cut(text: str, limit: int, boundary: str, what: str) -> tuple[str, list[str
     if len(text) <= limit:
         return text, []
     end = text.rfind(boundary, limit // 2, limit)
-    kept = text[: end if end > 0 else limit]
-    return kept, [f"only the first {len(kept):,} of {len(text):,} characters {what}"]
+    beginning = text[: end if end > 0 else limit]
+    return beginning, [f"only the first {len(beginning):,} of {len(text):,} characters {what}"]
 
 
-def extract(given: dict[str, Any], _bounds: Bounds) -> dict[str, Any]:
+def extract(request: dict[str, Any], _bounds: Bounds) -> dict[str, Any]:
     """Return a page's text by trafilatura, or by BeautifulSoup if that finds none, and its tables (section 3.1).
 
     A page without HTML is its snippet. This runs in a worker process.
 
     Args:
-        given: the fields of a `Page`.
+        request: the fields of a `Page`.
 
     Returns:
         The fields of a `PageText`.
     """
-    page = Page(**{**given, "warnings": tuple(given["warnings"])})
+    page = Page(**{**request, "warnings": tuple(request["warnings"])})
     markup, warnings = visible_markup(normalize(page.html))
     soup = parse_html(markup, links=False)
     title = html_title(soup)
@@ -214,7 +214,7 @@ def take_tables(soup: "BeautifulSoup") -> tuple[list[Table], list[str]]:
     A table that contains another one, has a single row or column, or a cell of prose, is for layout: its content stays
     in the page as text.
     """
-    found: list[Table] = []
+    tables: list[Table] = []
     warnings: list[str] = []
     for table in soup("table"):
         is_layout = table.get("role") in ("presentation", "none") or table.find("table") is not None
@@ -224,15 +224,15 @@ def take_tables(soup: "BeautifulSoup") -> tuple[list[Table], list[str]]:
             if (every := len(table("tr"))) > len(rows):
                 warnings.append(f"only {len(rows):,} of {every:,} rows of a table were read")
             table.extract()
-            found.append(Table(markdown=markdown_table(rows), caption=caption))
+            tables.append(Table(markdown=markdown_table(rows), caption=caption))
     for part in soup(_PARTS):
         part.name = "div"
-    found = [table for table in found if any(map(str.isalnum, table.markdown))]
-    lengths = accumulate(len(table.markdown) for table in found)
-    kept = [table for table, length in zip(found, lengths, strict=True) if length <= MAX_TABLE_CHARS]
-    if len(kept) < len(found):
-        warnings.append(f"only the first {len(kept)} of {len(found)} tables were kept")
-    return kept, warnings
+    tables = [table for table in tables if any(map(str.isalnum, table.markdown))]
+    lengths = accumulate(len(table.markdown) for table in tables)
+    within_limit = [table for table, length in zip(tables, lengths, strict=True) if length <= MAX_TABLE_CHARS]
+    if len(within_limit) < len(tables):
+        warnings.append(f"only the first {len(within_limit)} of {len(tables)} tables were kept")
+    return within_limit, warnings
 
 
 def _is_data(rows: list[Sequence[str]]) -> bool:

@@ -102,13 +102,13 @@ def text_passages(page: PageText, *, truncate: bool = False) -> list[Passage]:
 
 def table_passages(page: PageText) -> list[Passage]:
     """Return a page's tables, each as a document split between rows; the title repeats the header."""
-    found = []
+    passages = []
     for number, table in enumerate(page.tables, start=1):
         header = table.markdown.partition("\n")[0].strip("| ")
         title = f"{page.name} ({table.caption or f'table {number}'}: {header})"[:MAX_TITLE_CHARS]
         document, spans = f"{page.id}{_TABLE_ID}{number}", split(table.markdown, "text/csv")
-        found += [_passage(document, title, table.markdown, start, end) for start, end in spans]
-    return found
+        passages += [_passage(document, title, table.markdown, start, end) for start, end in spans]
+    return passages
 
 
 def is_page_table(passage: Passage) -> bool:
@@ -137,7 +137,7 @@ class PageRetriever:
     @classmethod
     def over(cls, pages: Sequence[PageText], embedder: Embedder | None) -> "PageRetriever":
         """Return a retriever over all passages of the pages."""
-        return cls([found for page in pages for found in (*text_passages(page), *table_passages(page))], embedder)
+        return cls([passage for page in pages for passage in (*text_passages(page), *table_passages(page))], embedder)
 
     async def search(self, query: Query) -> list[Hit]:
         """Return the best `query.k` passages, best first; raises UsageError for an empty question."""
@@ -183,15 +183,15 @@ class FusedRetriever:
 
     async def search(self, query: Query) -> list[Hit]:
         """Return the best `query.k` passages of both, best first."""
-        found = await asyncio.gather(*(retriever.search(query) for retriever in self._both))
-        passages = {hit.passage.id: hit.passage for hits in found for hit in hits}
-        return _hits(passages, fuse([[(hit.passage.id, hit.score) for hit in hits] for hits in found]), query.k)
+        results = await asyncio.gather(*(retriever.search(query) for retriever in self._both))
+        passages = {hit.passage.id: hit.passage for hits in results for hit in hits}
+        return _hits(passages, fuse([[(hit.passage.id, hit.score) for hit in hits] for hits in results]), query.k)
 
     async def passages_of(self, document_id: str) -> list[Passage]:
         """Return the passages of a document of either retriever, in order."""
         readers = [retriever for retriever in self._both if isinstance(retriever, DocumentReader)]
-        found = [await reader.passages_of(document_id) for reader in readers]
-        return next((passages for passages in found if passages), [])
+        results = [await reader.passages_of(document_id) for reader in readers]
+        return next((passages for passages in results if passages), [])
 
 
 def _hits(passages: dict[str, Passage], ranked: Scored, k: int) -> list[Hit]:

@@ -274,7 +274,7 @@ def _sources(settings: Settings, context: Context) -> list[Source]:
         "recall": settings.recall,
         "query": settings.graph and context.graph is not None and bool(context.graph.functions),
     }
-    return [source for source, wanted in asked.items() if wanted]
+    return [source for source, is_wanted in asked.items() if is_wanted]
 
 
 def _no_room(source: str) -> str:

@@ -125,17 +125,17 @@ def label_sources(texts: Iterable[Passage], tables: Iterable[Passage]) -> tuple[
 
 def evaluate_expressions(expressions: Iterable[str], today: date | None) -> tuple[list[Finding], list[str]]:
     """Return each distinct expression with its value, and a line that counts those without one."""
-    wanted = list(dict.fromkeys(each.strip() for each in expressions if each.strip()))
+    distinct = list(dict.fromkeys(each.strip() for each in expressions if each.strip()))
     findings: list[Finding] = []
     faults: list[str] = []
-    for expression in wanted:
+    for expression in distinct:
         try:
             done = calculate(expression, today=today)
         except NotCalculable as error:
             faults.append(str(error))
         else:
             findings.append(Finding(title=done.expression, text=f"{done.expression} = {done.text}"))
-    lines = [f"{len(faults)} of {len(wanted)} expressions have no value: {faults[0]}"] if faults else []
+    lines = [f"{len(faults)} of {len(distinct)} expressions have no value: {faults[0]}"] if faults else []
     return findings, lines
 
 

@@ -115,8 +115,8 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search passages for the question, later new ones for the query of the plan."""
     settings, text = call.settings, state.query or state.question
     seen = state.sources if settings.update else ()
-    wanted = make_query(text, state, k=settings.top_k, mode=settings.mode, seen=seen)
-    references = await search_passages(call, {"": wanted} if settings.evidence else {})
+    query = make_query(text, state, k=settings.top_k, mode=settings.mode, seen=seen)
+    references = await search_passages(call, {"": query} if settings.evidence else {})
     return {"round": state.round + 1, "candidates": references.get("", [])}
 
 

@@ -96,11 +96,11 @@ def _name_in(file: PurePosixPath, href: str) -> str:
 
 def _table_of_contents(archive: ZipFile, package_path: PurePosixPath, package: "Element") -> dict[str, dict[str, str]]:
     """Return the titles of chapters by file and, within it, by the id of the element at which they begin."""
-    found: dict[str, dict[str, str]] = {}
+    contents: dict[str, dict[str, str]] = {}
     for item in package.iter(f"{_OPF}item"):
         name = _name_in(package_path, item.get("href", ""))
         is_toc = "nav" in item.get("properties", "").split() or item.get("media-type") == "application/x-dtbncx+xml"
-        if not is_toc or name not in archive.namelist() or found:
+        if not is_toc or name not in archive.namelist() or contents:
             continue
         page = parse_html(decode_html(archive.read(name)))
         links = [(str(link["href"]), link.get_text(" ")) for nav in page("nav")[:1] for link in nav("a", href=True)]
@@ -109,9 +109,9 @@ def _table_of_contents(archive: ZipFile, package_path: PurePosixPath, package: "
             links += [(str(target["src"]), label.get_text(" "))] if target and label else []
         for href, label_text in links:
             if title := title_from(label_text):
-                titles = found.setdefault(_name_in(PurePosixPath(name), href), {})
+                titles = contents.setdefault(_name_in(PurePosixPath(name), href), {})
                 titles.setdefault(urldefrag(href).fragment, title)
-    return found
+    return contents
 
 
 def _parts_at(page: "BeautifulSoup", ids: list[str]) -> Iterator[tuple[str, str]]:
@@ -217,10 +217,14 @@ def _parts(part: MIMEPart) -> Iterator[MIMEPart]:
 
 def _best_alternative(parts: list[MIMEPart]) -> list[MIMEPart]:
     """Return the parts of the first alternative, or of a later one if it lacks many of the words of the last one."""
-    shown = [list(_parts(part)) for part in parts]
-    words = [set(re.findall(r"\w+", " ".join(_text(part) for part in each if _is_shown(part)))) for each in shown]
+    alternatives = [list(_parts(part)) for part in parts]
+    words = [
+        set(re.findall(r"\w+", " ".join(_text(part) for part in each if _is_shown(part)))) for each in alternatives
+    ]
     best = next(filter(None, reversed(words)), set[str]())
-    return next(each for each, some in zip(shown, words, strict=True) if len(some & best) >= MIN_KEPT_SHARE * len(best))
+    return next(
+        each for each, some in zip(alternatives, words, strict=True) if len(some & best) >= MIN_KEPT_SHARE * len(best)
+    )
 
 
 def _is_shown(part: MIMEPart) -> bool:

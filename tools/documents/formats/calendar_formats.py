@@ -37,7 +37,7 @@ class _Property:
     @property
     def text(self) -> str:
         """The value without escapes."""
-        return _ESCAPE.sub(lambda found: "\n" if found[1] in "nN" else found[1], self.value).strip()
+        return _ESCAPE.sub(lambda match: "\n" if match[1] in "nN" else match[1], self.value).strip()
 
 
 @dataclass(slots=True)
@@ -108,10 +108,10 @@ def _event(method: str, event: _Component) -> Section:
     return Section("\n\n".join(["\n".join(lines), *filter(None, texts)]), Place(place))
 
 
-def _when(found: _Property) -> str:
+def _when(entry: _Property) -> str:
     """Return dates with their times and zone, such as 2026-03-02 10:00 (Europe/Berlin)."""
-    zone = found.parameters.get("TZID", "")
-    return ", ".join(_moment(value, zone) for value in found.value.split(","))
+    zone = entry.parameters.get("TZID", "")
+    return ", ".join(_moment(value, zone) for value in entry.value.split(","))
 
 
 def _moment(value: str, zone: str) -> str:
@@ -130,20 +130,20 @@ def _duration(value: str) -> str:
     return " ".join(f"{number} {unit}" for number, unit in units if number)
 
 
-def _rule(found: _Property) -> str:
+def _rule(entry: _Property) -> str:
     """Return a rule such as FREQ=WEEKLY;BYDAY=MO as "weekly, byday MO"."""
-    pairs = (part.partition("=") for part in found.value.split(";"))
-    shown = {name.lower(): _moment(value, "") if name == "UNTIL" else value for name, _, value in pairs}
-    frequency = shown.pop("freq", "").lower()
-    return ", ".join([frequency, *(f"{name} {value}" for name, value in shown.items())])
+    pairs = (part.partition("=") for part in entry.value.split(";"))
+    parts = {name.lower(): _moment(value, "") if name == "UNTIL" else value for name, _, value in pairs}
+    frequency = parts.pop("freq", "").lower()
+    return ", ".join([frequency, *(f"{name} {value}" for name, value in parts.items())])
 
 
-def _person(found: _Property) -> str:
+def _person(entry: _Property) -> str:
     """Return the name and the address of a person, and whether they come."""
-    address = re.sub("(?i)^mailto:", "", found.text)
-    name = found.parameters.get("CN", "")
+    address = re.sub("(?i)^mailto:", "", entry.text)
+    name = entry.parameters.get("CN", "")
     person = f"{name} <{address}>" if name and name != address else address
-    reply = found.parameters.get("PARTSTAT", "").lower().replace("-", " ")
+    reply = entry.parameters.get("PARTSTAT", "").lower().replace("-", " ")
     return f"{person} ({reply})" if reply else person
 
 
@@ -158,8 +158,8 @@ def read_contacts(data: bytes) -> Content:
 
 
 def _card(card: _Component) -> Section:
-    family, given, *more = [*map(single_line, card.text("N").split(";")), "", ""]
-    parts = [*more[1:2], given, *more[:1], family]
+    family, given_name, *more = [*map(single_line, card.text("N").split(";")), "", ""]
+    parts = [*more[1:2], given_name, *more[:1], family]
     name = (
         title_from(card.text("FN")) or title_from(" ".join(parts)) or title_from(card.text("ORG")) or "without a name"
     )
@@ -189,16 +189,16 @@ def _parsed(text: str) -> list[_Component]:
     outermost = [_Component("")]
     stack = [outermost[0]]
     for line in re.sub(r"\n[ \t]", "", text).split("\n"):
-        found = _property(line)
-        if found is None:
+        entry = _property(line)
+        if entry is None:
             continue
-        if found.name == "BEGIN":
-            stack[-1].parts.append(_Component(found.value.strip().upper()))
+        if entry.name == "BEGIN":
+            stack[-1].parts.append(_Component(entry.value.strip().upper()))
             stack.append(stack[-1].parts[-1])
-        elif found.name == "END":
+        elif entry.name == "END":
             stack = stack[:-1] if len(stack) > 1 else stack
         else:
-            stack[-1].properties.append(found)
+            stack[-1].properties.append(entry)
     return outermost[0].parts
 
 
@@ -208,8 +208,8 @@ def _property(line: str) -> _Property | None:
         return None
     parameters: dict[str, str] = {}
     for name, value in _PARAMETER.findall(match[2]):
-        key, shown = (name.upper(), value.strip('"')) if value else ("TYPE", name)  # vCard 2.1 names types alone
-        parameters[key] = f"{parameters[key]},{shown}" if key in parameters else shown
+        key, text = (name.upper(), value.strip('"')) if value else ("TYPE", name)  # vCard 2.1 names types alone
+        parameters[key] = f"{parameters[key]},{text}" if key in parameters else text
     value, encoding = match[3], parameters.get("ENCODING", parameters.get("TYPE", "")).upper()
     if "QUOTED-PRINTABLE" in encoding:
         value = decode(quopri.decodestring(value.encode()), declared=parameters.get("CHARSET")).replace("\n", "\\n")

@@ -89,15 +89,15 @@ def parts(marks: Marks, length: int) -> Iterator[tuple[int, int]]:
 
 def row_marks(text: str, marks: Marks) -> Marks:
     """Return the marks with one for each row of a table; rows are only counted where none of its range is empty."""
-    found: list[tuple[int, Place]] = []
+    row_places: list[tuple[int, Place]] = []
     for (at, place), (end, _) in pairwise([*marks, (len(text), Place(""))]):
-        found.append((at, place))
+        row_places.append((at, place))
         _, rule, body = text[at:end].rstrip().partition(" --- |\n")
         lines = body.split("\n") if rule else []
         if len(lines) > 1 and len(lines) == place.last - place.first + 1:
             starts = accumulate((len(line) + 1 for line in lines[:-1]), initial=text.index(rule, at) + len(rule))
-            found += [(start, Place(place.name, number)) for number, start in enumerate(starts, start=place.first)]
-    return tuple(found)
+            row_places += [(start, Place(place.name, number)) for number, start in enumerate(starts, start=place.first)]
+    return tuple(row_places)
 
 
 MAX_TAGS = 50
@@ -108,24 +108,24 @@ _TAG_SEPARATORS = re.compile(r"[,;\n]")
 _NUMERIC_DATE = re.compile(r"(?:D:)?(\d{4})-?(\d{2})-?(\d{2})")
 
 
-def clean_author(found: object) -> str:
+def clean_author(value: object) -> str:
     """Return the author or authors of a file on one line."""
-    names = found if isinstance(found, list | tuple) else [found]
+    names = value if isinstance(value, list | tuple) else [value]
     return ", ".join(filter(None, (title_from(normalize(str(name))) for name in names if name)))
 
 
-def clean_tags(found: object) -> tuple[str, ...]:
+def clean_tags(value: object) -> tuple[str, ...]:
     """Return the tags of a file in lower case, sorted; a text is split at commas, semicolons and line ends."""
-    given = found if isinstance(found, list | tuple) else [found]
-    parts = (part for each in given if each for part in _TAG_SEPARATORS.split(normalize(str(each))))
+    values = value if isinstance(value, list | tuple) else [value]
+    parts = (part for each in values if each for part in _TAG_SEPARATORS.split(normalize(str(each))))
     tags = {tag for part in parts if (tag := (title_from(part) or "").lower())}
     return tuple(sorted(tags)[:MAX_TAGS])
 
 
-def clean_meta(found: object) -> dict[str, str]:
+def clean_meta(metadata: object) -> dict[str, str]:
     """Return the own fields of a file, by names in lower case, without nested values and names of other fields."""
     meta: dict[str, str] = {}
-    for key, value in found.items() if isinstance(found, Mapping) else ():
+    for key, value in metadata.items() if isinstance(metadata, Mapping) else ():
         name = "_".join(normalize(str(key)).lower().split())
         values = value if isinstance(value, list | tuple) else [value]
         is_flat = all(isinstance(each, str | int | float | date) for each in values)
@@ -135,11 +135,11 @@ def clean_meta(found: object) -> dict[str, str]:
     return {name: text for name, text in meta.items() if text}
 
 
-def clean_date(found: object) -> str:
+def clean_date(value: object) -> str:
     """Return the date of a file as ISO 8601 (2025-01-31); empty if it cannot be read."""
-    if isinstance(found, date):  # also a datetime
-        return date(found.year, found.month, found.day).isoformat()
-    text = str(found or "").strip()
+    if isinstance(value, date):  # also a datetime
+        return date(value.year, value.month, value.day).isoformat()
+    text = str(value or "").strip()
     if match := _NUMERIC_DATE.match(text):
         text = "-".join(match.groups())
     for parse in (datetime.fromisoformat, parsedate_to_datetime):

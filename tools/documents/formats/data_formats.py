@@ -85,9 +85,9 @@ def _lines(value: object, path: str) -> Iterator[str]:
         for number, item in enumerate(value, start=1):
             yield from _lines(item, f"{path}.{number}".removeprefix("."))
     else:
-        shown = ", ".join(filter(None, map(_text, value))) if isinstance(value, list) else _text(value)
-        if shown.strip():
-            yield f"{path}: {shown}" if path else shown
+        text = ", ".join(filter(None, map(_text, value))) if isinstance(value, list) else _text(value)
+        if text.strip():
+            yield f"{path}: {text}" if path else text
 
 
 def _text(value: object) -> str:
@@ -167,8 +167,8 @@ def _entry(entry: "Element") -> Section:
 
 def _part(element: "Element", *names: str) -> str:
     """Return the text of the first child with one of these names that has any."""
-    found = (_value(child) for name in names for child in element if _name(child) == name)
-    return next(filter(None, found), "")
+    texts = (_value(child) for name in names for child in element if _name(child) == name)
+    return next(filter(None, texts), "")
 
 
 def _value(element: "Element") -> str:
@@ -189,19 +189,19 @@ def read_subtitles(data: bytes) -> Content:
     times = list(_TIMES.finditer(text))
     if not times:
         raise DocumentError("has no times of subtitles (00:01:02,000 --> 00:01:05,000). Repair it, or leave it out.")
-    ends = [*(found.start() for found in times[1:]), len(text)]
-    cues = [(_time(found), _cue(text[found.end() : end])) for found, end in zip(times, ends, strict=True)]
+    ends = [*(cue_time.start() for cue_time in times[1:]), len(text)]
+    cues = [(_time(cue_time), _cue(text[cue_time.end() : end])) for cue_time, end in zip(times, ends, strict=True)]
     return Content(None, list(_sentences(cues)))
 
 
-def _time(found: re.Match[str]) -> str:
-    return f"{int((found[1] or '0:')[:-1])}:{int(found[2]):02}:{found[3]}"
+def _time(match: re.Match[str]) -> str:
+    return f"{int((match[1] or '0:')[:-1])}:{int(match[2]):02}:{match[3]}"
 
 
 def _cue(text: str) -> list[str]:
     """Return the lines of a subtitle, with the names of speakers; the number of the next one follows an empty line."""
-    shown = _VOICE.sub(r"\1: ", text.strip("\n").split("\n\n")[0])
-    return [line for line in map(single_line, _MARKUP.sub("", shown).split("\n")) if line]
+    spoken = _VOICE.sub(r"\1: ", text.strip("\n").split("\n\n")[0])
+    return [line for line in map(single_line, _MARKUP.sub("", spoken).split("\n")) if line]
 
 
 def _sentences(cues: Sequence[tuple[str, list[str]]]) -> Iterator[Section]:

@@ -43,12 +43,12 @@ def _run(run: "Element", part: Part) -> Run:
     if marks is None:
         return Run(text)
     fonts = [font.get("typeface", "") for name in ("sym", "latin") for font in marks.iter(MAIN + name)]
-    found = marks.find(f"{MAIN}hlinkClick")
+    click = marks.find(f"{MAIN}hlinkClick")
     return Run(
         text,
         raised=int(marks.get("baseline", "0").rstrip("%").partition(".")[0] or 0) > 0,
         struck=marks.get("strike", "noStrike") != "noStrike",
-        address=part.address(found.get(f"{RELATED}id")) if found is not None else "",
+        address=part.address(click.get(f"{RELATED}id")) if click is not None else "",
         font=fonts[0] if fonts else "",
     )
 
@@ -70,8 +70,8 @@ def shapes(drawing: "Element") -> Iterator["Element"]:
 def shape_blocks(shape: "Element", part: Part) -> Iterator[str]:
     """Yield the text of a shape, a table, a chart or a diagram, and its description."""
     about = shape.find("./*/{*}cNvPr")
-    found = about.find(f"{MAIN}hlinkClick") if about is not None else None
-    address = part.address(found.get(f"{RELATED}id")) if found is not None else ""
+    click = about.find(f"{MAIN}hlinkClick") if about is not None else None
+    address = part.address(click.get(f"{RELATED}id")) if click is not None else ""
     tables = [_table(each, part) for each in shape.iter(f"{MAIN}tbl")]
     yield from tables or (link(text, address) for text in paragraphs(shape, part))
     yield from objects(shape, part)
@@ -125,7 +125,7 @@ def _series_name(series: "Element") -> str:
 def _points(series: "Element") -> tuple[dict[int, str], dict[int, str]]:
     """Return the categories and the values of a series by their places."""
     labels, values = (
-        next((_cached(found) for name in names for found in series.iterfind(_CHART + name)), {})
+        next((_cached(element) for name in names for element in series.iterfind(_CHART + name)), {})
         for names in (("cat", "xVal"), ("val", "yVal"))
     )
     return labels, values
@@ -163,14 +163,14 @@ def _number(text: str | None, code: str) -> str:
 def _later_series(series: "Element", space: "Element") -> tuple[str, dict[int, str], dict[int, str]]:
     """Return the name, the categories and the values of a series of a newer kind of chart, such as a waterfall."""
     name = series.findtext(f"{_LATER_CHART}tx//{_LATER_CHART}v") or ""
-    wanted = next((each.get("val") for each in series.iter(f"{_LATER_CHART}dataId")), None)
-    data = next((each for each in space.iter(f"{_LATER_CHART}data") if each.get("id") == wanted), None)
-    found: list[dict[int, str]] = []
+    data_id = next((each.get("val") for each in series.iter(f"{_LATER_CHART}dataId")), None)
+    data = next((each for each in space.iter(f"{_LATER_CHART}data") if each.get("id") == data_id), None)
+    columns: list[dict[int, str]] = []
     for kind in ("strDim", "numDim"):
         level = None if data is None else data.find(f"{_LATER_CHART}{kind}/{_LATER_CHART}lvl")
         points = [] if level is None else level.iter(f"{_LATER_CHART}pt")
-        found.append({int(point.get("idx", "0")): point.text or "" for point in points})
-    return name, found[0], found[1]
+        columns.append({int(point.get("idx", "0")): point.text or "" for point in points})
+    return name, columns[0], columns[1]
 
 
 def _diagram(part: Part) -> Iterator[str]:

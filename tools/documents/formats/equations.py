@@ -48,14 +48,14 @@ def _name(element: "Element") -> str:
 
 def _children(element: "Element", name: str = "") -> list["Element"]:
     """Return the children with a name, or all except properties and comments."""
-    found = [child for child in element if isinstance(child.tag, str)]
-    return [child for child in found if (_name(child) == name if name else not _name(child).endswith("Pr"))]
+    children = [child for child in element if isinstance(child.tag, str)]
+    return [child for child in children if (_name(child) == name if name else not _name(child).endswith("Pr"))]
 
 
 def _part(element: "Element", part: str | int) -> str:
     """Return a part of an element: of OMML by its name, of MathML by its place."""
-    found = _children(element, part) if isinstance(part, str) else _children(element)[part : part + 1]
-    return _text(found[0]).strip() if part != "" and found else ""
+    elements = _children(element, part) if isinstance(part, str) else _children(element)[part : part + 1]
+    return _text(elements[0]).strip() if part != "" and elements else ""
 
 
 def _parts(element: "Element", name: str = "") -> list[str]:
@@ -64,8 +64,8 @@ def _parts(element: "Element", name: str = "") -> list[str]:
 
 def _property(element: "Element", name: str, default: str) -> str:
     """Return a property of an element of OMML."""
-    found = [each for child in element if _name(child).endswith("Pr") for each in _children(child, name)]
-    return next((value for each in found for key, value in each.attrib.items() if key.endswith("val")), default)
+    properties = [each for child in element if _name(child).endswith("Pr") for each in _children(child, name)]
+    return next((value for each in properties for key, value in each.attrib.items() if key.endswith("val")), default)
 
 
 def _row(element: "Element") -> str:

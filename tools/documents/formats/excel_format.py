@@ -177,7 +177,7 @@ class _Sheet:
             authors = [each.text or "" for each in part.root.iter("{*}author")]
             for each in part.root.iter("{*}comment"):
                 author = authors[int(each.get("authorId", "0"))] if authors else ""
-                text = _DISCLAIMER.sub("", "".join(found.text or "" for found in each.iter("{*}t")))
+                text = _DISCLAIMER.sub("", "".join(text_part.text or "" for text_part in each.iter("{*}t")))
                 author = "" if author.startswith("tc=") else author
                 if each.get("ref") not in in_thread:
                     yield (*_place(each), remark("Comment", single_line(text.removeprefix(f"{author}:")), author))
@@ -264,16 +264,16 @@ def _parser(sheet: Any) -> Any:  # noqa: ANN401 - openpyxl is untyped
     from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
 
     class Parser(WorkSheetParser):  # type: ignore[misc]
-        def __init__(self, *given: Any, **options: Any) -> None:  # noqa: ANN401
-            super().__init__(*given, **options)
+        def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
+            super().__init__(*arguments, **options)
             self.addresses: dict[tuple[int, int], str] = {}
 
         def parse_cell(self, element: Any) -> dict[str, Any]:  # noqa: ANN401
             cell: dict[str, Any] = super().parse_cell(element)
-            found = element.find(FORMULA_TAG)
-            if found is None:
+            cell_formula = element.find(FORMULA_TAG)
+            if cell_formula is None:
                 return cell
-            if linked := _HYPERLINK.match(found.text or ""):
+            if linked := _HYPERLINK.match(cell_formula.text or ""):
                 self.addresses[cell["row"], cell["column"]] = linked[1]
             # An empty text is a result too.
             if cell["value"] is None and cell["data_type"] != "str":

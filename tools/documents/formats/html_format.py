@@ -161,15 +161,15 @@ def read_html(data: bytes) -> Content:
 def _in_article(blocks: Sequence[str], article: str, content: set[str]) -> Iterator[str]:
     """Yield the blocks of a page that are in its article, and the tables in its content."""
     words = _words(article)
-    known, found = set(words), set(zip(words, words[1:], words[2:], strict=False))
+    article_words, article_triples = set(words), set(zip(words, words[1:], words[2:], strict=False))
     line = f" {' '.join(words)} "
     for block in blocks:
         own = _words(block)
         triples = list(zip(own, own[1:], own[2:], strict=False))
         if block.startswith(_TABLE):  # its pieces repeat words
-            is_in_article = block in content or len(set(own) - known) <= (1 - MIN_KEPT_SHARE) * len(set(own))
+            is_in_article = block in content or len(set(own) - article_words) <= (1 - MIN_KEPT_SHARE) * len(set(own))
         elif triples:
-            is_in_article = sum(map(found.__contains__, triples)) >= MIN_KEPT_SHARE * len(triples)
+            is_in_article = sum(map(article_triples.__contains__, triples)) >= MIN_KEPT_SHARE * len(triples)
         else:
             is_in_article = f" {' '.join(own)} " in line
         if is_in_article:
@@ -188,7 +188,7 @@ def _html_properties(soup: "BeautifulSoup") -> list[Any]:
         ("article:published_time", "date", "dc.date", "dcterms.date"),
         ("keywords", "article:tag"),
     )
-    return [next(filter(None, map(meta.get, wanted)), None) for wanted in names]
+    return [next(filter(None, map(meta.get, candidates)), None) for candidates in names]
 
 
 def html_title(soup: "BeautifulSoup") -> str | None:

@@ -135,8 +135,8 @@ def _symbols(text: str, font: str) -> str:
     """Return the characters that a symbol font shows for a text; one without a counterpart is left out."""
     if not font or not is_symbol_font(font):
         return text
-    shown = _FONTS[font.strip().lower()]
-    return "".join(character if character.isspace() else shown.get(ord(character) & 0xFF, "") for character in text)
+    glyphs = _FONTS[font.strip().lower()]
+    return "".join(character if character.isspace() else glyphs.get(ord(character) & 0xFF, "") for character in text)
 
 
 def remark(kind: str, text: str, author: str = "") -> str:

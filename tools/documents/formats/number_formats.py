@@ -47,5 +47,5 @@ def format_number(value: float, code: str) -> str:
     number = before.zfill(whole.count("0")) + (f".{after}" if after else "")
     sign = "-" if value < 0 and len(sections) == 1 else ""
     literals = (part["text"] or part["escaped"] or part["currency"] or part["other"] or "" for part in parts)
-    shown = (number if part["digits"] == digits else text for part, text in zip(parts, literals, strict=True))
-    return (sign + "".join(shown)).strip()
+    pieces = (number if part["digits"] == digits else text for part, text in zip(parts, literals, strict=True))
+    return (sign + "".join(pieces)).strip()

@@ -81,12 +81,12 @@ class _Document:
     def _find_property(self, family: str, style: str | None, name: str) -> str:
         """Return a property of a style, perhaps from the style on which it is based."""
         for _ in range(20):
-            found = self._styles.get((family, style))
-            if found is None:
+            definition = self._styles.get((family, style))
+            if definition is None:
                 return ""
-            if value := next((each.get(name, "") for each in found if each.get(name)), ""):
+            if value := next((each.get(name, "") for each in definition if each.get(name)), ""):
                 return value
-            style = found.get(f"{_STYLE}parent-style-name")
+            style = definition.get(f"{_STYLE}parent-style-name")
         return ""
 
     def _page(self, page: "Element") -> Iterator[str]:

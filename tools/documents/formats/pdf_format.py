@@ -131,7 +131,7 @@ def _tidy(page: str) -> str:
     """Return the text of a page without wrapped lines and hyphens, with its tables."""
     lines = normalize(page.strip().translate(_LIGATURES)).split("\n")
     text = unwrap_lines(_HYPHENATED.sub("", "\n".join(line.strip(" \t") for line in lines)))
-    return _TABLE.sub(lambda found: _markdown(found[0]), text)
+    return _TABLE.sub(lambda match: _markdown(match[0]), text)
 
 
 def _markdown(lines: str) -> str:

@@ -72,33 +72,33 @@ def _front_matter(text: str) -> tuple[dict[str, Any], str]:
     """
     import yaml  # type: ignore[import-untyped]
 
-    found = _FRONT_MATTER.match(text)
-    if found is None:
+    match = _FRONT_MATTER.match(text)
+    if match is None:
         return {}, text
     try:
-        about = yaml.safe_load(found[1])
+        about = yaml.safe_load(match[1])
     except (yaml.YAMLError, ValueError, RecursionError):
         return {}, text
     if not isinstance(about, dict):
         return {}, text
-    kept = {
+    fields = {
         str(name).lower(): value
         for name, value in about.items()
         if all(isinstance(each, str | int | float | date) for each in (value if isinstance(value, list) else [value]))
     }
-    return kept, text[found.end() :] if text[found.end() :].strip() else text
+    return fields, text[match.end() :] if text[match.end() :].strip() else text
 
 
 def read_rst(data: bytes) -> Content:
     """Return a reStructuredText file with its titles as headings of Markdown."""
     levels: dict[str, int] = {}
 
-    def heading(found: re.Match[str]) -> str:
-        over, under = found["over"] or "", found["under"]
+    def heading(match: re.Match[str]) -> str:
+        over, under = match["over"] or "", match["under"]
         if over and over[0] != under[0]:
-            return found[0]
+            return match[0]
         level = levels.setdefault(over[:1] + under[0], len(levels) + 1)
-        return f"{'#' * min(level, 6)} {found['title'].rstrip()}"
+        return f"{'#' * min(level, 6)} {match['title'].rstrip()}"
 
     return _headed(_UNDERLINED.sub(heading, decode(data)))
 
@@ -106,8 +106,8 @@ def read_rst(data: bytes) -> Content:
 def read_asciidoc(data: bytes) -> Content:
     """Return an AsciiDoc file with its titles as headings of Markdown, and its listings as code."""
 
-    def converted(found: re.Match[str]) -> str:
-        return f"```\n{found['code']}```" if found["block"] else f"{'#' * len(found['level'])} {found['title']}"
+    def converted(match: re.Match[str]) -> str:
+        return f"```\n{match['code']}```" if match["block"] else f"{'#' * len(match['level'])} {match['title']}"
 
     return _headed(_ASCIIDOC.sub(converted, decode(data)))
 

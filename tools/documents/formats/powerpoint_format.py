@@ -46,13 +46,13 @@ def read_pptx(data: bytes) -> Content:
 
 def _slide(slide: "Element", part: Part, authors: Mapping[str, str]) -> Iterator[str]:
     """Yield the blocks of a slide."""
-    shown = list(shapes(slide))
-    heading = next((shape for shape in shown if _placeholder(shape) in ("title", "ctrTitle")), None)
+    slide_shapes = list(shapes(slide))
+    heading = next((shape for shape in slide_shapes if _placeholder(shape) in ("title", "ctrTitle")), None)
     if slide.get("show") in _NO:
         yield HIDDEN
     if heading is not None and (title := title_from(" ".join(paragraphs(heading, part)))):
         yield f"## {title}"
-    for shape in shown:
+    for shape in slide_shapes:
         if shape is not heading:
             yield from shape_blocks(shape, part)
     for notes in part.of_kind("notesSlide"):
@@ -64,8 +64,8 @@ def _slide(slide: "Element", part: Part, authors: Mapping[str, str]) -> Iterator
 
 def _placeholder(shape: "Element") -> str:
     """Return the type of a placeholder, such as "title"; empty for another shape."""
-    found = shape.find("./*/{*}nvPr/{*}ph")
-    return found.get("type", "") if found is not None else ""
+    placeholder = shape.find("./*/{*}nvPr/{*}ph")
+    return placeholder.get("type", "") if placeholder is not None else ""
 
 
 def _authors(presentation: Part) -> Iterator[tuple[str, str]]:

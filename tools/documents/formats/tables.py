@@ -121,8 +121,8 @@ def _place(rows: Sequence[Cells]) -> Iterator[_Line]:
         line = {column: cell for column, (cell, _) in covering.items()}
         covering = {column: (cell, left - 1) for column, (cell, left) in covering.items() if left > 1}
         column = 0
-        for given in (cell for cell in cells if cell is not None):
-            span = given if isinstance(given, Span) else Span(given)
+        for content in (cell for cell in cells if cell is not None):
+            span = content if isinstance(content, Span) else Span(content)
             while column in line:
                 column += 1
             cell = above.get(column) if span.text is None else None
@@ -204,7 +204,7 @@ def titles_above(rows: Sequence[Sequence[str]]) -> int:
 
 def repeat_headers(text: str) -> str:
     """Return Markdown in which tables that are too long for a passage are in pieces with their header."""
-    return _MARKDOWN_TABLE.sub(lambda found: found[0] if found["fence"] else _in_pieces(found[0]), text)
+    return _MARKDOWN_TABLE.sub(lambda match: match[0] if match["fence"] else _in_pieces(match[0]), text)
 
 
 def _in_pieces(table: str) -> str:

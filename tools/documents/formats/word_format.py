@@ -112,16 +112,16 @@ def office_file(data: bytes, kind: str) -> bytes:
     return usual.getvalue()
 
 
-def _usual_kind(found: re.Match[bytes]) -> bytes:
-    is_word = (found[1] or found[2]).startswith(b"word")
+def _usual_kind(match: re.Match[bytes]) -> bytes:
+    is_word = (match[1] or match[2]).startswith(b"word")
     kind = b"wordprocessingml.document" if is_word else b"presentationml.presentation"
     return b"application/vnd.openxmlformats-officedocument." + kind + b".main+xml"
 
 
-def office_properties(found: Any) -> tuple[object, object, object]:  # noqa: ANN401 - of python-docx, python-pptx or openpyxl
+def office_properties(properties: Any) -> tuple[object, object, object]:  # noqa: ANN401 - of python-docx, python-pptx or openpyxl
     """Return the author, the date and the tags of an Office file."""
-    author = getattr(found, "author", None) or getattr(found, "creator", None)
-    return author, found.modified or found.created, found.keywords
+    author = getattr(properties, "author", None) or getattr(properties, "creator", None)
+    return author, properties.modified or properties.created, properties.keywords
 
 
 class _Word:
@@ -241,7 +241,7 @@ class _Word:
                 base, above = (find(child, f"string(./w:{part})") for part in ("rubyBase", "rt"))
                 yield marks._replace(text=f"{base}({above})")
             elif name in _WORDS and all(_SHOWN in field for field in fields):
-                linked = next((found for field in fields if (found := _HYPERLINK.search(field))), None)
+                linked = next((match for field in fields if (match := _HYPERLINK.search(field))), None)
                 text = _WORDS[name] or re.sub(r"[\r\n]+", " ", child.text or "")
                 yield marks._replace(text=text, address=linked[1] if linked else marks.address)
 
@@ -249,13 +249,13 @@ class _Word:
         """Return the marks of a run: its own, or those of its style or of the style of the paragraph."""
         own = run.find(f"{_W}rPr")
         paragraph = next(run.iterancestors(f"{_W}p"), run)
-        found = (run.find(f"{_W}rPr/{_W}rStyle"), paragraph.find(f"{_W}pPr/{_W}pStyle"))
-        styles = [style.get(f"{_W}val", "") for style in found if style is not None]
+        mark = (run.find(f"{_W}rPr/{_W}rStyle"), paragraph.find(f"{_W}pPr/{_W}pStyle"))
+        styles = [style.get(f"{_W}val", "") for style in mark if style is not None]
 
         def value(name: str, attribute: str = "val") -> str:
-            found = own.find(_W + name) if own is not None else None
-            if found is not None:
-                return str(found.get(_W + attribute, "1"))
+            mark = own.find(_W + name) if own is not None else None
+            if mark is not None:
+                return str(mark.get(_W + attribute, "1"))
             return next((text for style in styles if style and (text := self._of_style(style, name, attribute))), "0")
 
         return marks._replace(
@@ -271,9 +271,9 @@ class _Word:
             element = self._styles.get(style)
             if element is None:
                 return ""
-            found = element.find(f"{_W}rPr/{_W}{name}")
-            if found is not None:
-                return str(found.get(_W + attribute, "1"))
+            mark = element.find(f"{_W}rPr/{_W}{name}")
+            if mark is not None:
+                return str(mark.get(_W + attribute, "1"))
             style = find(element, "string(./w:basedOn/@w:val)")
         return ""
 
@@ -372,8 +372,8 @@ class Numbering:
         if level not in levels or _value(levels[level], "numFmt") in ("bullet", "none"):
             return ""
 
-        def shown(found: re.Match[str]) -> str:
-            at = int(found[1]) - 1
+        def shown(match: re.Match[str]) -> str:
+            at = int(match[1]) - 1
             return _format(counters.setdefault(at, _start(levels.get(at))), _value(levels.get(at), "numFmt"))
 
         return re.sub(r"%(\d)", shown, _value(levels[level], "lvlText")).strip()

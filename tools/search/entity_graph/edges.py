@@ -45,8 +45,8 @@ class QueryTerms:
 
     def found_in(self, text: str, language: str) -> frozenset[str]:
         """Return the stems of the question that a text in a language contains."""
-        found = self._keywords.stems(text, language)
-        return frozenset(self._words[stem] for stem in found if stem in self._words)
+        text_stems = self._keywords.stems(text, language)
+        return frozenset(self._words[stem] for stem in text_stems if stem in self._words)
 
     def share(self, stems: Collection[str]) -> float:
         """Return the share of the question that these stems cover, from 0 to 1."""
@@ -147,8 +147,8 @@ class MatchedPassage:
 
     def best_sentence(self, spans: Iterable[Span]) -> tuple[float, Span]:
         """Return the best of the sentences with these spans: its match relative to the best of all, and its span."""
-        found = [self._matches[max(0, bisect_right(self._starts, start) - 1)] for start, _ in spans]
-        return max(found, key=lambda match: (match[0], -match[1][0]))
+        matches = [self._matches[max(0, bisect_right(self._starts, start) - 1)] for start, _ in spans]
+        return max(matches, key=lambda match: (match[0], -match[1][0]))
 
     @cached_property
     def mentioned(self) -> dict[str, list[Span]]:
@@ -170,7 +170,7 @@ class MatchedPassage:
     @cached_property
     def _matches(self) -> list[tuple[float, Span]]:
         # The title is the subject of all sentences, so its words count for each of them.
-        shares = [(self._asked.share(self.title | found), span) for span, found in self.sentences]
+        shares = [(self._asked.share(self.title | stems), span) for span, stems in self.sentences]
         best = max((share for share, _ in shares), default=0.0)
         return [(share / best if best else 1.0, span) for share, span in shares]
 
@@ -195,8 +195,8 @@ class SeedNames:
 def find_alias_edges(names: SeedNames, seed: Seed, read: MatchedPassage) -> list[Edge]:
     """Return edges to the passages whose alias the seed mentions; of nested names the longest counts."""
     edges: dict[str, Edge] = {}
-    for mention, known in match_aliases(names.known, _phrases(seed.passage)):
-        for alias in known:
+    for mention, aliases in match_aliases(names.known, _phrases(seed.passage)):
+        for alias in aliases:
             w = mention.sure * alias.weight / math.sqrt(alias.sharing)
             edge = _edge("names", seed, alias.passage, read, [(mention.start, mention.end)], w=w)
             before = edges.get(alias.passage)
@@ -223,16 +223,16 @@ def _edge(kind: Kind, seed: Seed, target: str, read: MatchedPassage, spans: Sequ
 
 
 def match_aliases(
-    known: Mapping[int, list[Alias]], mentions: Iterable[NumberedMention]
+    aliases: Mapping[int, list[Alias]], mentions: Iterable[NumberedMention]
 ) -> Iterator[tuple[NumberedMention, list[Alias]]]:
     """Yield the mentions that are an alias of a passage; of nested names only the longest."""
-    taken: list[NumberedMention] = []
+    chosen: list[NumberedMention] = []
     for mention in sorted(
-        (each for each in mentions if each.name in known), key=lambda each: (each.start - each.end, each.start)
+        (each for each in mentions if each.name in aliases), key=lambda each: (each.start - each.end, each.start)
     ):
-        if not any(other.start <= mention.start and mention.end <= other.end for other in taken):
-            taken.append(mention)
-            yield mention, known[mention.name]
+        if not any(other.start <= mention.start and mention.end <= other.end for other in chosen):
+            chosen.append(mention)
+            yield mention, aliases[mention.name]
 
 
 def find_shared_name_edges(
@@ -271,8 +271,8 @@ def find_reverse_edges(names: SeedNames, seed: Seed) -> list[ReverseEdge]:
     for name, ids in (*names.rare.items(), *names.frequent.items()):
         if name not in weights:
             continue
-        known = names.known.get(name_id(name))
-        w = weights[name] / math.sqrt(known[0].sharing if known else 1)
+        aliases = names.known.get(name_id(name))
+        w = weights[name] / math.sqrt(aliases[0].sharing if aliases else 1)
         for id_ in ids:
             if id_ != seed.passage.id and (id_ not in best or best[id_].w < w):
                 best[id_] = ReverseEdge(seed=seed, target=id_, alias=name, w=w)

@@ -72,12 +72,12 @@ class GraphIndex(Index):
 
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
         """Add and remove passages in one transaction; repeating it changes nothing."""
-        found = self._find_names(upsert)
+        analyzed = self._find_names(upsert)
         with self._writing() as db:
             _remove(db, [*delete, *(passage.id for passage in upsert)])
             alias_rows: list[tuple[int, int, float]] = []
             mention_rows: list[tuple[int, int]] = []
-            for passage, (aliases, mentions) in zip(upsert, found, strict=True):
+            for passage, (aliases, mentions) in zip(upsert, analyzed, strict=True):
                 values = passage.id, array("q", mentions).tobytes()
                 number = db.execute("INSERT INTO passage (id, names) VALUES (?, ?)", values).lastrowid or 0
                 alias_rows += [(name, number, weight) for name, weight in aliases.items()]
@@ -106,11 +106,11 @@ class GraphIndex(Index):
             json.dumps(list(names)),
         )
         grouped = {name: list(group) for name, group in groupby(rows, key=lambda row: row[0])}
-        found = {
+        entries = {
             name: [Alias(id_, weight, len(group)) for _, id_, weight in group if self._is_allowed(id_)]
             for name, group in grouped.items()
         }
-        return {name: aliases for name, aliases in found.items() if aliases}
+        return {name: aliases for name, aliases in entries.items() if aliases}
 
     def mentioning(self, names: Iterable[str], *, at_most: int) -> dict[str, list[str]]:
         """Return the passages that mention each of these names, except names mentioned by more than `at_most`."""

@@ -118,9 +118,9 @@ def find_base_scores(
 def _add_titles(base: dict[str, BaseScores], texts: Iterable[str], index: GraphIndex) -> None:
     """Add alias weight / √(passages with the alias), for the longest names in the texts."""
     every = [number_mentions(find_phrases(text)) for text in texts]
-    known = index.known_as({mention.name for mentions in every for mention in mentions})
+    by_name = index.known_as({mention.name for mentions in every for mention in mentions})
     for mentions in every:
-        for mention, aliases in match_aliases(known, mentions):
+        for mention, aliases in match_aliases(by_name, mentions):
             for alias in aliases:
                 each = base.setdefault(alias.passage, BaseScores())
                 each.title = max(each.title, mention.sure * alias.weight / math.sqrt(alias.sharing))
@@ -198,12 +198,12 @@ def find_candidates(
         backward += find_reverse_edges(names, seed)
     match(_pool(order, edges, backward, base))
     edges += [edge for way in backward if way.target in read and (edge := way.seen_in(read[way.target]))]
-    found = [
+    candidates = [
         Candidate(passage=each.passage, read=each, base=base.get(id_, BaseScores()), coverage=asked.share(each.found))
         for id_, each in read.items()
     ]
-    _link(found, edges, read, asked, weights)
-    return asked, sorted(found, key=lambda candidate: (-candidate.score, candidate.passage.id))
+    _link(candidates, edges, read, asked, weights)
+    return asked, sorted(candidates, key=lambda candidate: (-candidate.score, candidate.passage.id))
 
 
 def _pool(
@@ -231,7 +231,7 @@ def _s0(base: Mapping[str, BaseScores], id_: str) -> float:
 
 
 def _link(
-    found: Iterable[Candidate],
+    all_candidates: Iterable[Candidate],
     edges: Iterable[Edge],
     read: Mapping[str, MatchedPassage],
     asked: QueryTerms,
@@ -242,7 +242,7 @@ def _link(
     An edge contributes λ·s0(p)²·w·r·(a + 1.7·nc); of each kind the best edge counts. For a hop edges contribute less,
     and coverage of the question adds to the score.
     """
-    candidates = {candidate.passage.id: candidate for candidate in found}
+    candidates = {candidate.passage.id: candidate for candidate in all_candidates}
     for edge in edges:
         if edge.target in candidates:
             edge.nc = asked.share(read[edge.target].found - read[edge.source].found)

@@ -48,16 +48,16 @@ def export_chroma(place: Path | str, collection: str | None, folder: Path) -> Pa
     return target
 
 
-def _choose(client: "Client", wanted: str | None, place: Path | str) -> str:
+def _choose(client: "Client", chosen: str | None, place: Path | str) -> str:
     names = sorted(each.name for each in client.list_collections())
-    if wanted is None and len(names) == 1:
+    if chosen is None and len(names) == 1:
         return names[0]
-    if wanted is None:
-        shown = ", ".join(names) or "none"
-        raise UsageError(f"{place} has {len(names)} collections ({shown}): name one with --chroma-collection.")
-    if wanted not in names:
-        raise UnknownName("Chroma collection", wanted, names, f"Available: {', '.join(names) or 'none'}.")
-    return wanted
+    if chosen is None:
+        listing = ", ".join(names) or "none"
+        raise UsageError(f"{place} has {len(names)} collections ({listing}): name one with --chroma-collection.")
+    if chosen not in names:
+        raise UnknownName("Chroma collection", chosen, names, f"Available: {', '.join(names) or 'none'}.")
+    return chosen
 
 
 def _records(client: "Client", name: str) -> Iterator[dict[str, Any]]:
@@ -66,7 +66,7 @@ def _records(client: "Client", name: str) -> Iterator[dict[str, Any]]:
         page = collection.get(include=["documents", "metadatas"], limit=_PAGE, offset=offset)
         texts, about = page["documents"] or [], page["metadatas"] or []
         for id_, text, metadata in zip(page["ids"], texts, about, strict=True):
-            known: Mapping[str, Any] = metadata or {}
-            title = next((known[key] for key in TITLES if isinstance(known.get(key), str) and known[key]), id_)
-            kept = {key: value for key, value in known.items() if value not in (None, "") and key not in TITLES}
-            yield {**kept, "id": id_, "title": title, "text": text or ""}
+            fields: Mapping[str, Any] = metadata or {}
+            title = next((fields[key] for key in TITLES if isinstance(fields.get(key), str) and fields[key]), id_)
+            extra = {key: value for key, value in fields.items() if value not in (None, "") and key not in TITLES}
+            yield {**extra, "id": id_, "title": title, "text": text or ""}

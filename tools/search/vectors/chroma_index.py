@@ -178,11 +178,11 @@ class ChromaIndex(VectorIndex):
 
     def ids(self) -> set[str]:
         """Return the ids of all passages."""
-        found: set[str] = set()
+        all_ids: set[str] = set()
         with translate_errors(self._place):
             for offset in range(0, self._collection.count(), _PAGE):
-                found.update(self._collection.get(include=[], limit=_PAGE, offset=offset)["ids"])
-        return found
+                all_ids.update(self._collection.get(include=[], limit=_PAGE, offset=offset)["ids"])
+        return all_ids
 
     @contextmanager
     def _using_files(self) -> Iterator[None]:
@@ -205,9 +205,9 @@ class ChromaIndex(VectorIndex):
 
     def _nearest(self, vector: NDArray[np.float32], k: int) -> Scored:
         with self._searching():
-            found = self._collection.query(query_embeddings=vector[np.newaxis], n_results=k, include=["distances"])
-        distances = (found["distances"] or [[]])[0]
-        return [(id_, 1.0 - distance) for id_, distance in zip(found["ids"][0], distances, strict=True)]
+            result = self._collection.query(query_embeddings=vector[np.newaxis], n_results=k, include=["distances"])
+        distances = (result["distances"] or [[]])[0]
+        return [(id_, 1.0 - distance) for id_, distance in zip(result["ids"][0], distances, strict=True)]
 
     def _nearest_allowed(self, vector: NDArray[np.float32], k: int, allowed: frozenset[str]) -> Scored:
         """Compare all allowed passages: Chroma's own filter is slower, and misses some.
@@ -224,12 +224,12 @@ class ChromaIndex(VectorIndex):
         best = np.argsort(-similarities, kind="stable")[:k]
         return [(ids[at], float(similarities[at])) for at in best]
 
-    def _vectors(self, wanted: Sequence[str]) -> tuple[list[str], NDArray[np.float32]]:
+    def _vectors(self, requested: Sequence[str]) -> tuple[list[str], NDArray[np.float32]]:
         """Return the stored ones of the passages with their vectors, of length 1."""
         ids: list[str] = []
         rows: list[NDArray[np.float32]] = []
-        for start in range(0, len(wanted), _PAGE):
-            page = self._collection.get(ids=list(wanted[start : start + _PAGE]), include=["embeddings"])
+        for start in range(0, len(requested), _PAGE):
+            page = self._collection.get(ids=list(requested[start : start + _PAGE]), include=["embeddings"])
             ids += page["ids"]
             rows.append(np.asarray(page["embeddings"], dtype=np.float32).reshape(len(page["ids"]), -1))
         if not ids:

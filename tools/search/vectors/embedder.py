@@ -144,10 +144,10 @@ class EndpointEmbedder:
         """Return one row per text."""
         parts = [texts[start : start + _HTTP_BATCH] for start in range(0, len(texts), _HTTP_BATCH)]
         with ThreadPoolExecutor(min(len(parts), _HTTP_REQUESTS)) as threads:
-            found = list(threads.map(self._ask, parts))
-        if len({part.shape[1] for part in found}) > 1:
+            vectors = list(threads.map(self._ask, parts))
+        if len({part.shape[1] for part in vectors}) > 1:
             raise StoreError(f"{self._url} returned vectors of different lengths. Check SLEUTH_EMBEDDER.")
-        return np.concatenate(found)
+        return np.concatenate(vectors)
 
     def embed_query(self, text: str) -> Vectors:
         """Return one vector for a question."""
@@ -160,8 +160,8 @@ class EndpointEmbedder:
         from sleuth.tools.http import post
 
         try:
-            found = post(self._client, self._url, {"input": texts, **self._fields}).json()
-            rows = sorted(found["data"], key=itemgetter("index"))
+            body = post(self._client, self._url, {"input": texts, **self._fields}).json()
+            rows = sorted(body["data"], key=itemgetter("index"))
             if [row["index"] for row in rows] != list(range(len(texts))):
                 raise ValueError("not one vector for each text")
             return _unit(np.asarray([row["embedding"] for row in rows], dtype=np.float64))
@@ -194,9 +194,9 @@ class LangChainEmbedder:
         vector: Vectors = self._as_vectors([self._embed(self._embeddings.embed_query, text)], 1)[0]
         return vector
 
-    def _embed(self, embed: Callable[[Any], Any], given: object) -> Any:  # noqa: ANN401 - vectors, or one
+    def _embed(self, embed: Callable[[Any], Any], text: object) -> Any:  # noqa: ANN401 - vectors, or one
         try:
-            return embed(given)
+            return embed(text)
         except Exception as error:
             reason = shorten(str(error))
             raise StoreError(f"The embedder {self.name} fails: {type(error).__name__}: {reason}") from error

@@ -99,12 +99,12 @@ class VectorIndex(Index):
     def has_similar(self, text: str) -> bool:
         """Return whether a passage is more similar to a text than passages are to meaningless ones."""
         best, *by_chance = (self.search(each, 1) for each in (text, *MEANINGLESS))
-        return bool(best) and best[0][1] > max(found[0][1] for found in by_chance if found) + MARGIN
+        return bool(best) and best[0][1] > max(nearest[0][1] for nearest in by_chance if nearest) + MARGIN
 
     def dimension(self) -> int | None:
         """Return the length of the vectors; None while the collection is empty."""
-        known = self._metadata().get("dimension")
-        return None if known is None else int(known)
+        stored = self._metadata().get("dimension")
+        return None if stored is None else int(stored)
 
     def check_embedder(self) -> None:
         """Raise EmbedderChanged if the collection was built with another embedder."""
@@ -114,11 +114,11 @@ class VectorIndex(Index):
 
     def _check_dimension(self, length: int) -> int | None:
         """Return the length of the stored vectors; raise EmbedderChanged if it is another one."""
-        known, name = self.dimension(), self._embedder.name
-        if known not in (None, length):
-            old, new = f"{name} ({known} numbers)", f"{name} ({length} numbers)"
+        stored, name = self.dimension(), self._embedder.name
+        if stored not in (None, length):
+            old, new = f"{name} ({stored} numbers)", f"{name} ({length} numbers)"
             raise embedder_changed(self._about["collection"], old, new)
-        return known
+        return stored
 
 
 def index_text(passage: Passage) -> str:

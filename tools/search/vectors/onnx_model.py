@@ -101,8 +101,8 @@ def _read_length(folder: Path) -> int:
 
 def _read(file: Path) -> dict[str, Any]:
     """Return the content of a JSON file, empty where there is none."""
-    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    return found
+    content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return content
 
 
 def _weights(folder: Path) -> dict[str, Vectors]:

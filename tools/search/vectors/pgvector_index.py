@@ -90,8 +90,8 @@ class PgVectorIndex(VectorIndex):
                 connection.execute(self._sql(f"CREATE TABLE IF NOT EXISTS VECTORS ({columns})"))
                 added = "INSERT INTO VECTORS (id, vector) VALUES (:id, CAST(:vector AS halfvec))"
                 replaced = "ON CONFLICT (id) DO UPDATE SET vector = excluded.vector"
-                given = [{"id": id_, "vector": _as_text(each)} for id_, each in zip(ids, vectors, strict=True)]
-                connection.execute(self._sql(f"{added} {replaced}"), given)
+                rows = [{"id": id_, "vector": _as_text(each)} for id_, each in zip(ids, vectors, strict=True)]
+                connection.execute(self._sql(f"{added} {replaced}"), rows)
             if delete and has_table:
                 connection.execute(self._sql("DELETE FROM VECTORS WHERE id = ANY(:ids)"), {"ids": list(delete)})
 
@@ -127,9 +127,9 @@ class PgVectorIndex(VectorIndex):
             "INSERT INTO sleuth_vectors (name, about) VALUES (:name, CAST(:about AS jsonb)) "
             "ON CONFLICT (name) DO UPDATE SET about = sleuth_vectors.about || CAST(:values AS jsonb)"
         )
-        given = {"name": self._table, "about": json.dumps(self._about | values), "values": json.dumps(values)}
+        row = {"name": self._table, "about": json.dumps(self._about | values), "values": json.dumps(values)}
         with self._transaction() as connection:
-            connection.execute(query, given)
+            connection.execute(query, row)
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:

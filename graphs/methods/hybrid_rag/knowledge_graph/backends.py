@@ -78,12 +78,10 @@ class CollectionGraph:
 
 def similar(name: str, names: Iterable[str]) -> list[str]:
     """Return equal names, then names that contain it, then similar spellings; at most ten."""
-    wanted, by_words = comparison_key(name), {comparison_key(each): each for each in names}
-    same = [each for each in by_words if each == wanted]
-    containing = sorted(
-        (each for each in by_words if wanted in each and each != wanted), key=lambda each: (len(each), each)
-    )
-    alike = [each for each in get_close_matches(wanted, by_words, n=MAX_FOUND, cutoff=0.75) if wanted not in each]
+    key, by_words = comparison_key(name), {comparison_key(each): each for each in names}
+    same = [each for each in by_words if each == key]
+    containing = sorted((each for each in by_words if key in each and each != key), key=lambda each: (len(each), each))
+    alike = [each for each in get_close_matches(key, by_words, n=MAX_FOUND, cutoff=0.75) if key not in each]
     return [by_words[each] for each in [*same, *containing, *alike]][:MAX_FOUND]
 
 
