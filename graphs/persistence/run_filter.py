@@ -1,6 +1,5 @@
-"""The filter of the list of runs, its query, and the JSON that clients of the server store with a run."""
+"""The filter of the list of runs, and its query."""
 
-import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,9 +8,7 @@ from typing import Any
 from sqlalchemy import Column, ColumnElement, Select, and_, cast, func, literal, or_, select, tuple_
 from sqlalchemy.dialects.postgresql import JSONB
 
-from sleuth.graphs.persistence.tables import threads
-from sleuth.tools.checked_data import check_json
-from sleuth.tools.errors import UsageError
+from sleuth.graphs.persistence.tables import threads, to_stored_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,26 +90,8 @@ def _times(run_filter: RunFilter) -> Iterator[ColumnElement[bool]]:
         yield columns.updated_at < run_filter.before
 
 
-MAX_METADATA = 16_384
-"""Characters of metadata or feedback that a thread stores."""
-
 MAX_METADATA_OF_OWNER = 16 << 20
 """Characters of the metadata of all threads of an owner."""
-
-
-def to_stored_json(value: object) -> str:
-    """Return JSON in the one form in which equal values are equal texts.
-
-    Raises:
-        UsageError: the databases cannot store it, or it is too long.
-    """
-    check_json(value)
-    text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    if len(text) > MAX_METADATA:
-        raise UsageError(
-            f"A thread stores {MAX_METADATA:,} characters of metadata or feedback, these are {len(text):,}."
-        )
-    return text
 
 
 def has_item(column: Column[str], key: str, value: Any, *, dialect: str) -> ColumnElement[bool]:  # noqa: ANN401 - JSON

@@ -27,11 +27,15 @@ from sqlalchemy.engine import Engine
 
 from sleuth.graphs.core.answer import Answer, Status
 from sleuth.graphs.core.context import RunParameters
-from sleuth.tools.errors import RunError, StoreTooNew
+from sleuth.tools.checked_data import check_json
+from sleuth.tools.errors import RunError, StoreTooNew, UsageError
 
 LONGEST_NAME = 100
 MAX_ANSWER = 500
 """Characters of an answer that are stored with its run, to be listed; the checkpoints contain the whole answer."""
+
+MAX_METADATA = 16_384
+"""Characters of metadata or feedback that a thread stores."""
 
 STORE_VERSION = 1
 
@@ -298,3 +302,18 @@ class Origin:
 def already_used(id: str) -> RunError:
     """Return the error for a new run whose id is used."""
     return RunError(f"Thread {id} was used already: `sleuth resume {id}` resumes it, `runs fork` branches from it.")
+
+
+def to_stored_json(value: object) -> str:
+    """Return JSON in the one form in which equal values are equal texts.
+
+    Raises:
+        UsageError: the databases cannot store it, or it is too long.
+    """
+    check_json(value)
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    if len(text) > MAX_METADATA:
+        raise UsageError(
+            f"A thread stores {MAX_METADATA:,} characters of metadata or feedback, these are {len(text):,}."
+        )
+    return text

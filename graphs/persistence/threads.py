@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, ins
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import IntegrityError
 
-from sleuth.graphs.persistence.run_filter import ALL_RUNS, MAX_METADATA_OF_OWNER, RunFilter, select_runs, to_stored_json
+from sleuth.graphs.persistence.run_filter import ALL_RUNS, MAX_METADATA_OF_OWNER, RunFilter, select_runs
 from sleuth.graphs.persistence.tables import (
     MAX_ANSWER,
     RunResult,
@@ -22,6 +22,7 @@ from sleuth.graphs.persistence.tables import (
     events,
     outcome_of,
     threads,
+    to_stored_json,
 )
 from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
 from sleuth.tools.errors import UnknownName, UsageError

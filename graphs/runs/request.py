@@ -53,7 +53,7 @@ class RunRequest(RunParameters):
     @field_validator("where")
     @classmethod
     def _check_filter(cls, where: str) -> str:
-        return where.strip() if parse_filter(where).terms else ""
+        return where.strip() if where.strip() and parse_filter(where).terms else ""
 
     @model_validator(mode="after")
     def _check_settings(self) -> Self:
