@@ -97,8 +97,8 @@ def _write(settings: Settings, sources: dict[str, Path], file: Path) -> Manifest
         # Vectors and original files hardly become smaller at a higher level.
         with ZipFile(archive, "w", ZIP_DEFLATED, compresslevel=1, strict_timestamps=False) as opened:
             manifest = _fill(opened, settings, sources, copy)
-        with archive.open("rb") as made:
-            os.fsync(made.fileno())
+        with archive.open("rb") as written:
+            os.fsync(written.fileno())
         archive.chmod(0o600)  # it has documents and questions in plain text
         archive.replace(file)
     except OSError as error:
@@ -152,9 +152,9 @@ def _count(database: Path) -> dict[str, int]:
     """Return the numbers of rows of the tables that a database has."""
     with closing(sqlite3.connect(database)) as connection:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-        known = {name: rows for name, rows in _COUNTED.items() if rows.split()[0] in tables}
-        counted = {name: f"SELECT count(*) FROM {rows}" for name, rows in known.items()}  # noqa: S608
-        return {name: int(connection.execute(query).fetchone()[0]) for name, query in counted.items()}
+        present = {name: rows for name, rows in _COUNTED.items() if rows.split()[0] in tables}
+        queries = {name: f"SELECT count(*) FROM {rows}" for name, rows in present.items()}  # noqa: S608
+        return {name: int(connection.execute(query).fetchone()[0]) for name, query in queries.items()}
 
 
 def _add(archive: ZipFile, home: Path, name: str) -> None:

@@ -17,7 +17,7 @@ from sleuth.tools.errors import DISTRIBUTION, EXTRA_OF, SleuthError, UsageError
 P = ParamSpec("P")
 
 _NO_UTF8 = "surrogates not allowed"
-"""Python's reason not to encode what it has made of bytes in an argument."""
+"""Python's reason why it cannot encode an argument that contained invalid bytes."""
 
 COMMANDS = {
     "init": ("init.init", "Find the model server and write sleuth.toml."),
@@ -96,12 +96,12 @@ def run_async(command: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, No
 def load(name: str) -> Any:  # noqa: ANN401 - the class differs between versions of Typer
     """Import a command's module and return the command that Typer makes of it."""
     module, _, attribute = COMMANDS[name][0].rpartition(".")
-    found = getattr(import_module(f"sleuth.studio.cli.commands.{module}"), attribute)
+    target = getattr(import_module(f"sleuth.studio.cli.commands.{module}"), attribute)
     group = typer.Typer(rich_markup_mode=app.rich_markup_mode)
-    if isinstance(found, typer.Typer):
-        group.add_typer(found, name=name)
+    if isinstance(target, typer.Typer):
+        group.add_typer(target, name=name)
     else:
-        group.command(name)(found)
+        group.command(name)(target)
     command = get_group(group).commands[name]
     _add_examples(command, name)
     return command
@@ -112,15 +112,15 @@ def _add_examples(command: Any, name: str) -> None:  # noqa: ANN401 - as above
 
     if lines := EXAMPLES.get(name):  # the backspace keeps the lines as they are
         command.epilog = "\n".join(["Examples:", "", "\b", *lines])
-    for inner, each in getattr(command, "commands", {}).items():
-        _add_examples(each, f"{name} {inner}")
+    for inner, subcommand in getattr(command, "commands", {}).items():
+        _add_examples(subcommand, f"{name} {inner}")
 
 
 INTERRUPTED = 130
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(value: bool) -> None:
+    if value:
         from importlib.metadata import version
 
         sys.stdout.write(f"{version(DISTRIBUTION)}\n")
@@ -160,7 +160,7 @@ def run_cli(command: Callable[[], object]) -> None:
 
 
 class _Printable(logging.Formatter):
-    """Formatter of warnings: a name of a file in them does not control the terminal."""
+    """Formatter of warnings, without the control characters of file names in them."""
 
     def format(self, record: logging.LogRecord) -> str:
         from sleuth.studio.console.output import printable

@@ -28,8 +28,7 @@ from sleuth.studio.console.run_view import answer_view, sources_view, watch
 from sleuth.tools.errors import SleuthError, UnknownName
 
 MAX_HISTORY = 1_000
-"""Lines that are kept for the arrow keys."""
-
+"""Lines of the history for the arrow keys."""
 
 COMMANDS = {**CHAT_COMMANDS, "new": "begin another conversation", "exit": "end the chat, as Ctrl-D does"}
 """The commands of the terminal; the chat has the first ones everywhere."""
@@ -62,7 +61,7 @@ async def chat(
     An empty message resumes one that was stopped or has failed; any other begins the next turn.
 
     Args:
-        sleuth: what is open.
+        sleuth: the open collection and runs.
         thread: the chat to continue; a new one if None.
         values: settings of the chat.
         budget: limits of each answer.
@@ -158,7 +157,7 @@ def _read(prompt: str) -> str | None:
 
 @contextmanager
 def _history(file: Path) -> Iterator[None]:
-    """Edit lines with the arrow keys, and keep them in a file."""
+    """Let the arrow keys recall earlier lines, which are stored in a file."""
     with suppress(OSError):
         readline.read_history_file(file)
     readline.set_history_length(MAX_HISTORY)

@@ -30,14 +30,14 @@ def seconds_in(text: str, *, option: str) -> float:
     Raises:
         UsageError: the unit is missing, unknown or ambiguous, or the duration is longer than 100 years.
     """
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)", text.strip().lower())
-    if found and found[2] == "m":
-        months = f"{found[1]} month{'' if found[1] == '1' else 's'}"
-        raise UsageError(f"{option} {text!r} is ambiguous. Write '{found[1]} min' or '{months}'.")
-    if not found or found[2] not in _UNITS:
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)", text.strip().lower())
+    if match and match[2] == "m":
+        months = f"{match[1]} month{'' if match[1] == '1' else 's'}"
+        raise UsageError(f"{option} {text!r} is ambiguous. Write '{match[1]} min' or '{months}'.")
+    if not match or match[2] not in _UNITS:
         example = "such as 90min, 12h, 30d, 2w, '3 months' or 1y"
         raise UsageError(f"{option} {text!r} is not a duration. Write a number and a unit, {example}.")
-    seconds = float(found[1]) * _UNITS[found[2]]
+    seconds = float(match[1]) * _UNITS[match[2]]
     if seconds > _LONGEST:
         raise UsageError(f"{option} {text!r} is longer than a hundred years. Write a shorter duration.")
     return seconds
@@ -90,10 +90,10 @@ def settings_with(**options: Any) -> Settings:  # noqa: ANN401 - values of the s
 
 
 def parse_pairs(
-    given: list[str] | None, problem: str = "--set takes KEY=VALUE, not {!r}. `sleuth methods` lists the settings."
+    texts: list[str] | None, problem: str = "--set takes KEY=VALUE, not {!r}. `sleuth methods` lists the settings."
 ) -> dict[str, Any]:
     """Return KEY=VALUE texts as a dict; raise UsageError for one without an equals sign."""
-    for text in given or []:
+    for text in texts or []:
         if "=" not in text:
             raise UsageError(problem.format(text))
-    return dict(text.split("=", 1) for text in given or [])
+    return dict(text.split("=", 1) for text in texts or [])

@@ -57,10 +57,10 @@ def call_blocking(opener: Opener | None, function: Callable[[], Coroutine[Any, A
         return run_sync(function)
     opener.check()
     try:
-        is_own = asyncio.get_running_loop() is opener.loop
+        is_same = asyncio.get_running_loop() is opener.loop
     except RuntimeError:
-        is_own = False
-    if is_own:
+        is_same = False
+    if is_same:
         raise UsageError("It was opened in this event loop, which a synchronous call would block: use `ainvoke`.")
     return asyncio.run_coroutine_threadsafe(function(), opener.loop).result()
 

@@ -35,14 +35,13 @@ def tool_of(
         method: the name of the method.
         opener: the opener of its connections.
     """
-    name = method_of(method).name.replace("-", "_")
 
     async def content(question: str) -> Content:
         try:
-            found = await ask(question)
+            result = await ask(question)
         except SleuthError as error:
             raise ToolException(str(error)) from error
-        return message_of(found), found.to_json()
+        return message_of(result), result.to_json()
 
     async def answer(question: str) -> Content:
         return await call_in(opener, partial(content, question))
@@ -53,7 +52,7 @@ def tool_of(
     return StructuredTool.from_function(
         func=answer_sync,
         coroutine=answer,
-        name=name,
+        name=method_of(method).name.replace("-", "_"),
         description="Answers one whole question from the user's own documents, with citations.",
         response_format="content_and_artifact",
         handle_tool_error=True,
@@ -65,9 +64,8 @@ class SleuthRetriever(BaseRetriever):
     """Search of a collection as a LangChain retriever, asynchronous or synchronous.
 
     `k` passages are found by the search `mode` in the documents that match the filter `where`; all three can also be
-    arguments of `invoke`. The metadata of a document are
-    `id`, `document`, `title`, `start`, `end` (characters in the document), `score` and `rank`; after graph search also
-    `why`, the path to the passage.
+    arguments of `invoke`. The metadata of a document are `id`, `document`, `title`, `start`, `end` (characters in the
+    document), `score` and `rank`; after graph search also `why`, the path to the passage.
     """
 
     search: Callable[..., Awaitable[list[Hit]]] = Field(repr=False)

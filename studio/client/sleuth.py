@@ -88,7 +88,7 @@ class Sleuth:
 
     @property
     def default_method(self) -> str:
-        """The method of questions that name none: `reader` without a model server, not with one that refuses us."""
+        """The method of questions that name none: `reader` if no model server answers, but not if one refuses."""
         is_away = isinstance(self.model_problem, ModelUnavailable | ModelTimeout)
         return MODELLESS_METHOD if is_away else DEFAULT_METHOD
 
@@ -250,8 +250,7 @@ class Sleuth:
         """
         from sleuth.studio.client.subgraphs import subgraph_of
 
-        build = self.context
-        return subgraph_of(build, method, values=values, budget=budget, question=question, opener=self.opener)
+        return subgraph_of(self.context, method, values=values, budget=budget, question=question, opener=self.opener)
 
     def as_retriever(self, *, k: int = 5, mode: Mode = "hybrid", where: str = "") -> "BaseRetriever":
         """Return the search as a LangChain retriever; scores and paths are in the metadata of its documents."""
@@ -340,8 +339,8 @@ async def open_sleuth(
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(open_client_or_missing(settings, model))
         await stack.enter_async_context(hold(settings.home, "search", command=command, wait=settings.wait))
-        own = LangChainEmbedder(embedder) if embedder else None
-        collection = await stack.enter_async_context(await Collection.open(settings, embedder=own))
+        langchain_embedder = LangChainEmbedder(embedder) if embedder else None
+        collection = await stack.enter_async_context(await Collection.open(settings, embedder=langchain_embedder))
         if reranker:
             from sleuth.tools.search.reranker import CompressorReranker
 
@@ -350,12 +349,11 @@ async def open_sleuth(
         services = await stack.enter_async_context(open_services(settings, client, collection))
         if retriever:
             services = replace(services, retriever=LangChainRetriever(retriever))
-        model_name = client.name_of("default")
         yield Sleuth(
             runs=RunService(store, services),
             collection=collection,
             settings=settings,
-            model=model_name,
+            model=client.name_of("default"),
             model_problem=client.reason if isinstance(client, MissingModel) else None,
         )
 
@@ -367,7 +365,7 @@ async def open_client(
     """Open the model client. Without a LangChain model, LLMClient is imported now: other commands start without it.
 
     Raises:
-        ModelError: no model server answers, or it does not soon.
+        ModelError: no model server answers in time.
     """
     if model is None:
         client = await asyncio.to_thread(import_module, "sleuth.agents.llm.client")
@@ -415,18 +413,18 @@ async def open_services(
     """
     await asyncio.to_thread(open_tracer, settings.tracing)
     checker = await asyncio.to_thread(EvidenceChecker.of_settings, settings)
-    own = collection.triples(model=model.name_of("extractor")) if triples is None else None
+    stored = collection.triples(model=model.name_of("extractor")) if triples is None else None
     async with AsyncExitStack() as stack:
         graph = None
-        if settings.knowledge_graph or (own and await own.any()):
+        if settings.knowledge_graph or (stored and await stored.any()):
             from sleuth.graphs.methods.hybrid_rag.knowledge_graph.backends import open_graph
 
-            graph = await stack.enter_async_context(open_graph(settings.knowledge_graph, own, proxy=settings.proxy))
+            graph = await stack.enter_async_context(open_graph(settings.knowledge_graph, stored, proxy=settings.proxy))
         yield Services(
             model=with_reading_roles(model, checker, settings.models),
             retriever=collection,
             embedder=collection.embedder,
-            triples=triples or own or MemoryTriples(),
+            triples=triples or stored or MemoryTriples(),
             graph=graph,
             tracing=settings.tracing,
             trace_texts=settings.trace_texts,

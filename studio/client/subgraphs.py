@@ -39,20 +39,20 @@ def subgraph_of(
         saver = config.get("configurable", {}).get(CHECKPOINTER)
         context = make_context(name, values=values, budget=budget, saver=saver)
         if name == CHAT:
-            given: dict[str, Any] = {"messages": state["messages"]}
+            inputs: dict[str, Any] = {"messages": state["messages"]}
         else:
-            given = {"question": (question or last_question)(state)}
+            inputs = {"question": (question or last_question)(state)}
         config = traced(config, context.tracing, texts=context.trace_texts)
-        found = await graph.ainvoke(given, {**config, "recursion_limit": RECURSION_LIMIT}, context=context)
+        output = await graph.ainvoke(inputs, {**config, "recursion_limit": RECURSION_LIMIT}, context=context)
         if name == CHAT:
-            return {"messages": found["messages"][-1:]}
-        return {"messages": [run_message(found, {"sleuth": dict(found["verdict"])})]}
+            return {"messages": output["messages"][-1:]}
+        return {"messages": [run_message(output, {"sleuth": dict(output["verdict"])})]}
 
     def run_sync(state: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
-        given = dict(config.get("configurable", {}))
-        if isinstance(saver := given.get(CHECKPOINTER), BaseCheckpointSaver):
-            given[CHECKPOINTER] = _InThreads(saver)
-        return call_blocking(opener, partial(run, state, {**config, "configurable": given}))
+        values = dict(config.get("configurable", {}))
+        if isinstance(saver := values.get(CHECKPOINTER), BaseCheckpointSaver):
+            values[CHECKPOINTER] = _InThreads(saver)
+        return call_blocking(opener, partial(run, state, {**config, "configurable": values}))
 
     return RunnableLambda(run_sync, afunc=run, name=name)
 
@@ -85,5 +85,5 @@ class _InThreads(BaseCheckpointSaver[Any]):
         return self._saver.config_specs
 
     async def alist(self, config: RunnableConfig | None, **options: Any) -> AsyncIterator[CheckpointTuple]:  # noqa: ANN401
-        for found in await asyncio.to_thread(lambda: list(self._saver.list(config, **options))):
-            yield found
+        for checkpoint in await asyncio.to_thread(lambda: list(self._saver.list(config, **options))):
+            yield checkpoint

@@ -32,13 +32,12 @@ _CONTROLS = [code for code in (*range(32), *range(127, 160), *_BIDI) if chr(code
 _REMOVED = dict.fromkeys(_CONTROLS)
 _ESCAPED = {code: f"\\u{code:04x}" for code in _CONTROLS}
 _ESCAPED_LINE = _ESCAPED | {ord(each): f"\\u{ord(each):04x}" for each in "\t\n\u2028\u2029"}
-"""With what ends a line, for some programs also in JSON."""
+"""Also the characters that end a line, for some programs also in JSON."""
 _GAP, _LEAST_FOLDED = 2, 20
 """Spaces between columns, and the characters that a folded column keeps on a narrow terminal."""
 
 Report = Callable[[str], None]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON value on standard output.")]
-
 
 Formats = Mapping[str, tuple[str, Callable[[Any], bytes]]]
 """The media type and the writer of each format of a file, by the end of its name."""

@@ -33,7 +33,7 @@ def _source(citation: Citation) -> str:
 
 
 def _md(answer: Answer) -> bytes:
-    notes = [f"[^{number}]: {_source(each)}" for number, each in enumerate(answer.citations, start=1)]
+    notes = [f"[^{number}]: {_source(citation)}" for number, citation in enumerate(answer.citations, start=1)]
     lines = [
         "".join(f"[^{piece}]" if at % 2 else piece.replace("[^", "\\[^") for at, piece in enumerate(line))
         for line in _lines(answer)
@@ -67,12 +67,13 @@ def _html(answer: Answer) -> bytes:
     lines = []
     for tag, _, pieces in map(_kind, _lines(answer)):
         linked = [
-            f'<sup><a href="#source-{each}">{each}</a></sup>' if at % 2 else escape(each)
-            for at, each in enumerate(pieces)
+            f'<sup><a href="#source-{piece}">{piece}</a></sup>' if at % 2 else escape(piece)
+            for at, piece in enumerate(pieces)
         ]
         lines.append(f"<{tag}>{''.join(linked)}</{tag}>")
     sources = [
-        f'<li id="source-{at}">{escape(_source(each))}</li>' for at, each in enumerate(answer.citations, start=1)
+        f'<li id="source-{number}">{escape(_source(citation))}</li>'
+        for number, citation in enumerate(answer.citations, start=1)
     ]
     title = escape(answer.text.partition("\n")[0].removeprefix("# "))
     return _PAGE.format(title=title, lines="\n".join(lines), sources="\n".join(sources)).encode()
@@ -97,7 +98,7 @@ def _docx(answer: Answer) -> bytes:
 
 def _printable(text: str) -> str:
     """Return the text without the control characters that XML cannot have."""
-    return "".join(each for each in text if each.isprintable() or each.isspace())
+    return "".join(character for character in text if character.isprintable() or character.isspace())
 
 
 FORMATS: Formats = {

@@ -36,7 +36,7 @@ async def watch(
     With `verbose`, also print the findings and model calls of each step, and the thread of each sub-run; with
     `in_chat`, neither threads nor commands.
     """
-    thread = shown = ""
+    thread = latest = ""
     try:
         async with aclosing(events) as stream:
             async for event in stream:
@@ -44,10 +44,10 @@ async def watch(
                     return event
                 if not isinstance(event, Step):
                     continue
-                if event.thread != shown and (verbose or not (in_chat or thread)):
+                if event.thread != latest and (verbose or not (in_chat or thread)):
                     about = f": {event.method}" if event.part_of else ""
                     console.print(Text(f"thread {event.thread}{about}", style="dim"))
-                shown, thread = event.thread, event.part_of or event.thread
+                latest, thread = event.thread, event.part_of or event.thread
                 show_step(event, console, verbose=verbose)
     except asyncio.CancelledError:
         if thread and on_stop:
@@ -158,8 +158,8 @@ def sources_view(citations: Sequence[Citation], form: str = "[{}]") -> Renderabl
     for at, citation in enumerate(citations, 1):
         lines.append(Text(f"{form.format(at)} “{citation['quote']}”"))
         lines.append(Text(f"    {_where(citation)}", style="dim"))
-        if way := citation.get("why"):
-            lines.append(Text(f"    found from {way['passage']} by the name “{way['name']}”", style="dim"))
+        if link := citation.get("why"):
+            lines.append(Text(f"    found from {link['passage']} by the name “{link['name']}”", style="dim"))
         if citation.get("changed"):
             lines.append(Text("    the document has changed since this answer; ask again", style="yellow"))
     return Group(*lines)

@@ -19,26 +19,26 @@ Table = Mapping[str, Any]
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """Beginnings of a text that a spreadsheet would take for a formula."""
-_SHOWN = 100
+_MOST_ROWS = 100
 
 
 def survey_view(answer: Answer) -> RenderableType:
     """Return the figures of a survey and the rows that count."""
     assert answer.table is not None
-    columns = [each["name"] for each in answer.table["columns"]]
+    columns = [column["name"] for column in answer.table["columns"]]
     listing = Listing("DOCUMENT", *(name.upper() for name in columns), folded=[name.upper() for name in columns])
     rows = [row for row in answer.table["rows"] if row["is_counted"]]
-    for row in rows[:_SHOWN]:
+    for row in rows[:_MOST_ROWS]:
         listing.add_row(row["title"], *(cell_text(row["cells"][name]) for name in columns))
-    left = [Text(f"{len(rows) - _SHOWN:,} more: --out FILE writes all.")] if len(rows) > _SHOWN else []
+    remaining = [Text(f"{len(rows) - _MOST_ROWS:,} more: --out FILE writes all.")] if len(rows) > _MOST_ROWS else []
     sentence = answer.text.partition("\n\n")[0]
     figures = [Text(f"  {line}", style="dim") for line in answer.table["figures"]]
-    return Group(Text(sentence, style="bold"), *figures, Text(""), listing, *left)
+    return Group(Text(sentence, style="bold"), *figures, Text(""), listing, *remaining)
 
 
 def rows_of(table: Table) -> list[list[str]]:
     """Return the table as rows of text: a header, then every document that was asked, with a quote for each cell."""
-    names = [each["name"] for each in table["columns"]]
+    names = [column["name"] for column in table["columns"]]
     header = ["document", "title", "counted", *(part for name in names for part in (name, f"{name}: quote"))]
     rows = []
     for row in table["rows"]:
@@ -48,17 +48,17 @@ def rows_of(table: Table) -> list[list[str]]:
         parts = [
             part
             for cell in cells
-            for part in (cell_text(cell), " … ".join(each["quote"] for each in cell["citations"]))
+            for part in (cell_text(cell), " … ".join(citation["quote"] for citation in cell["citations"]))
         ]
         rows.append([row["source"], row["title"], "yes" if row["is_counted"] else "no", *parts])
     return [header, *rows]
 
 
 def _csv(table: Table) -> bytes:
-    text = StringIO()
-    rows = [[f"'{each}" if each.startswith(_FORMULA) else each for each in row] for row in rows_of(table)]
-    csv.writer(text).writerows(rows)
-    return b"\xef\xbb\xbf" + text.getvalue().encode()  # the mark lets Excel read UTF-8
+    file = StringIO()
+    rows = [[f"'{text}" if text.startswith(_FORMULA) else text for text in row] for row in rows_of(table)]
+    csv.writer(file).writerows(rows)
+    return b"\xef\xbb\xbf" + file.getvalue().encode()  # the mark lets Excel read UTF-8
 
 
 def _xlsx(table: Table) -> bytes:

@@ -40,9 +40,9 @@ def probes(questions: Iterable[GoldQuestion]) -> dict[str, tuple[str, ...]]:
     for question in questions:
         right = tuple(answer for answer in question.answers if answer)
         steps = question.decomposition if right else ()
-        known = {f"#{number}": step.answer for number, step in enumerate(steps, start=1)}
+        earlier = {f"#{number}": step.answer for number, step in enumerate(steps, start=1)}
         for step in steps:
-            accepted[re.sub(r"#\d+", lambda match: known.get(match[0], match[0]), step.question)] = (step.answer,)  # noqa: B023
+            accepted[re.sub(r"#\d+", lambda match: earlier.get(match[0], match[0]), step.question)] = (step.answer,)  # noqa: B023
         if not steps:
             accepted[question.question] = right
     return accepted
@@ -86,7 +86,7 @@ def fit(right: Sequence[float], wrong: Sequence[float]) -> Fit:
     test = mannwhitneyu(wrong, right)
     best = float(ks_2samp(right, wrong, alternative="greater", method="asymp").statistic_location)
     return Fit(
-        threshold=(best + min((each for each in (*right, *wrong) if each > best), default=3 * best)) / 2,
+        threshold=(best + min((value for value in (*right, *wrong) if value > best), default=3 * best)) / 2,
         auroc=float(test.statistic) / (len(right) * len(wrong)),
         p=float(test.pvalue),
         right=len(right),
@@ -112,23 +112,21 @@ async def calibrate(
         ModelError: no model server answers.
     """
     files = read_questions(paths)
-    asked = probes(sample([each for file in files for each in file.questions], limit, seed=seed))
+    accepted = probes(sample([question for file in files for question in file.questions], limit, seed=seed))
     async with hold(out, "exclusive", command="sleuth calibrate"):
-        here = settings.model_copy(update={"runs": out})
-        async with open_sleuth(here, command="sleuth calibrate") as sleuth:
+        async with open_sleuth(settings.model_copy(update={"runs": out}), command="sleuth calibrate") as sleuth:
             await sleuth.collection.require_documents()
-            server = {"url": settings.model_url, "model": settings.model, "models": settings.models}
-            probed = [{"question": question, "answers": right} for question, right in asked.items()]
             version = (await prompts.versions())[VERIFY.prompt]
-            plan = {"probes": probed, **server, "prompt": version}
-            await asyncio.to_thread(settle_plan, out, plan)
+            server = {"url": settings.model_url, "model": settings.model, "models": settings.models}
+            probed = [{"question": question, "answers": right} for question, right in accepted.items()]
+            await asyncio.to_thread(settle_plan, out, {"probes": probed, **server, "prompt": version})
             answers: dict[str, tuple[str, float, bool] | None] = {}
 
             async def work(question: str) -> None:
-                answers[question] = await _ask(sleuth, question, asked[question])
-                on_progress(len(answers), len(asked))
+                answers[question] = await _ask(sleuth, question, accepted[question])
+                on_progress(len(answers), len(accepted))
 
-            await process(asked, work, settings.concurrency)
+            await process(accepted, work, settings.concurrency)
         verified = [answer for answer in answers.values() if answer]
         right, wrong = ([value for _, value, is_right in verified if is_right is side] for side in (True, False))
         fitted = await asyncio.to_thread(fit, right, wrong)
@@ -142,7 +140,7 @@ async def calibrate(
             "prompt": {VERIFY.prompt: version},
             **asdict(fitted),
             "threshold": threshold,
-            "unmeasured": len(asked) - len(verified),
+            "unmeasured": len(accepted) - len(verified),
             "questions": [{"path": file.path, "sha256": file.sha256} for file in files],
         }
         await asyncio.to_thread(write, out / REPORT, to_json(report, indent=2).decode() + "\n")
@@ -158,8 +156,7 @@ async def _ask(sleuth: Sleuth, question: str, accepted: tuple[str, ...]) -> tupl
     if not await runs.store.threads.exists(id):
         await runs.start(RunRequest(question=question, method=METHOD, values=ALONE, thread=id))
     await last_answer(runs.run(id))
-    thread = await runs.store.threads.get(id)
-    state = (await runs.graph(thread).aget_state(runs.config(thread))).values
+    state = (await runs.state(await runs.store.threads.get(id))).values
     verified = state["verified"].get(SOURCE)
     if not verified or verified["perplexity"] is None:
         return None

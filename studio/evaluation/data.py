@@ -57,12 +57,12 @@ class _Line(BaseModel):
 
     @field_validator("answer_aliases", mode="before")
     @classmethod
-    def _listed(cls, given: Any) -> Any:  # noqa: ANN401 - as pydantic has it
-        """Return the benchmark writes its list as Python does, within a text."""
+    def _parse_aliases(cls, value: Any) -> Any:  # noqa: ANN401 - as pydantic has it
+        """Parse the benchmark's list, which is a Python literal within a text."""
         try:
-            return literal_eval(given) if isinstance(given, str) else given
+            return literal_eval(value) if isinstance(value, str) else value
         except SyntaxError as error:
-            raise ValueError(f"no list: {given[:60]!r}") from error
+            raise ValueError(f"no list: {value[:60]!r}") from error
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,7 +87,7 @@ class GoldQuestion:
 
     @property
     def key(self) -> str:
-        """Names the question among those of all files."""
+        """The id of the question among those of all files."""
         return f"{self.set}/{self.id}"
 
     @property
@@ -102,7 +102,7 @@ class GoldQuestion:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QuestionFile:
-    """A file that was read: where it lies, its hash, and its name among the others."""
+    """The content of a question file, with its path, its hash, and its name among the others."""
 
     set: str
     path: str
@@ -123,10 +123,10 @@ def sample(questions: Sequence[GoldQuestion], limit: int | None, *, seed: int) -
     """Return at most `limit` questions of each file, sampled by the seed, in the files' order."""
     chosen: list[GoldQuestion] = []
     for name in dict.fromkeys(question.set for question in questions):
-        own = [question for question in questions if question.set == name]
-        size = len(own) if limit is None else min(limit, len(own))
-        places = sorted(random.Random(seed).sample(range(len(own)), size))  # noqa: S311 - a sample, no secret
-        chosen += [own[place] for place in places]
+        candidates = [question for question in questions if question.set == name]
+        size = len(candidates) if limit is None else min(limit, len(candidates))
+        places = sorted(random.Random(seed).sample(range(len(candidates)), size))  # noqa: S311 - a sample, no secret
+        chosen += [candidates[place] for place in places]
     return chosen
 
 
@@ -136,20 +136,20 @@ async def require_gold(collection: Collection, questions: Sequence[GoldQuestion]
     Raises:
         UsageError: no gold id at all is there: these questions belong to other documents.
     """
-    wanted = {gold for question in questions for gold in question.gold}
-    if not wanted:
+    gold_ids = {gold for question in questions for gold in question.gold}
+    if not gold_ids:
         return "No question names its gold_ids: what was found and cited cannot be judged."
-    missing = sorted(wanted - await collection.known_ids(sorted(wanted)))
-    if len(missing) == len(wanted):
+    missing = sorted(gold_ids - await collection.known_ids(sorted(gold_ids)))
+    if len(missing) == len(gold_ids):
         raise UsageError(
-            f"None of the {len(wanted)} gold_ids of the questions is in the collection (the first: {missing[0]!r}). "
+            f"None of the {len(gold_ids)} gold_ids of the questions is in the collection (the first: {missing[0]!r}). "
             "`sleuth ingest` the corpus that they belong to, or choose its SLEUTH_COLLECTION."
         )
     if not missing:
         return None
     touched = sum(bool(set(question.gold) & set(missing)) for question in questions)
     return (
-        f"{len(missing)} of {len(wanted)} gold_ids, of {touched} questions, are not in the collection (the first: "
+        f"{len(missing)} of {len(gold_ids)} gold_ids, of {touched} questions, are not in the collection (the first: "
         f"{missing[0]!r}) and count as not found."
     )
 
@@ -165,17 +165,17 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 
 def _read(path: Path, name: str) -> QuestionFile:
-    questions: dict[str, tuple[int, GoldQuestion]] = {}
+    questions: list[GoldQuestion] = []
+    numbers: dict[str, int] = {}
     for number, line in read_lines_as(_Line, path, form="Each line is one JSON object."):
         question = _question(line, name, number)
-        if question.id in questions:
-            before = questions[question.id][0]
+        if (before := numbers.setdefault(question.id, number)) != number:
             raise UsageError(f"{path}, line {number}: the id {question.id!r} is already used on line {before}.")
-        questions[question.id] = number, question
+        questions.append(question)
     if not questions:
         raise UsageError(f'{path} holds no question. Each line must be {{"question": "…", "answer": "…", …}}.')
     hash = sha256(path.read_bytes()).hexdigest()
-    return QuestionFile(set=name, path=str(path), sha256=hash, questions=tuple(own for _, own in questions.values()))
+    return QuestionFile(set=name, path=str(path), sha256=hash, questions=tuple(questions))
 
 
 def _question(line: _Line, set: str, number: int) -> GoldQuestion:
@@ -221,7 +221,7 @@ def systems(
     """Return the systems in the order of the methods: each in each profile, its ablations and the stages of its ladder.
 
     Args:
-        methods: names; those of `ablations` and `ladders` are taken in where they are missing.
+        methods: names; those of `ablations` and `ladders` are added if they are missing.
         ablations: the methods whose parts are switched off, one by one.
         ladders: the methods that are run as far as they were built, step by step.
         profiles: for each of them a line.
@@ -231,10 +231,9 @@ def systems(
         UnknownName: no such method, or no method has such a setting.
         UsageError: a value that a setting cannot have, or a ladder that a method has not.
     """
-    made: list[System] = []
-    chosen = list(dict.fromkeys([*methods, *ablations, *ladders]))
-    given = {name: _own(name, values or {}) for name in chosen}
-    _require_used(values or {}, chosen)
+    lines: list[System] = []
+    chosen, values = list(dict.fromkeys([*methods, *ablations, *ladders])), values or {}
+    _require_used(values, chosen)
     for name in chosen:
         variants: dict[str, dict[str, Any]] = {"": {}}
         if name in ablations:
@@ -245,29 +244,27 @@ def systems(
             variants |= {f" {stage}": changed for stage, changed in stages.items()}
         for profile in profiles:
             title = name if profile == "default" else f"{name} {profile}"
-            made += [
-                System(name=f"{title}{suffix}", method=name, profile=profile, values={**given[name], **changed})
+            lines += [
+                System(name=f"{title}{suffix}", method=name, profile=profile, values=_values_of(name, values) | changed)
                 for suffix, changed in variants.items()
             ]
-    for system in made:
+    for system in lines:
         configure(method(system.method), system.values, system.profile)
-    return made
+    return lines
 
 
-def _own(name: str, values: Mapping[str, str]) -> dict[str, str]:
-    """Return the values that go to a method: those with its name before them win."""
-    fields = method(name).settings.model_fields
-    general = {key: value for key, value in values.items() if key in fields}
-    return general | {
-        key.partition(".")[2]: value for key, value in values.items() if key.partition(".")[0] == name and "." in key
-    }
+def _values_of(name: str, values: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values for a method; those with its name before them win."""
+    settings, prefix = method(name).settings.model_fields, f"{name}."
+    general = {key: value for key, value in values.items() if key in settings}
+    return general | {key.removeprefix(prefix): value for key, value in values.items() if key.startswith(prefix)}
 
 
 def _require_used(values: Mapping[str, str], methods: Sequence[str]) -> None:
-    known = sorted({key for name in methods for key in method(name).settings.model_fields})
+    names = sorted({key for name in methods for key in method(name).settings.model_fields})
     for key in values:
         owner, dot, _ = key.partition(".")
         if dot and owner not in methods:
             raise UsageError(f"--set {key}: {owner} is not among the methods evaluated: {', '.join(methods)}.")
-        if not dot and key not in known:
-            raise UnknownName("setting of these methods", key, known, f"There are: {', '.join(known)}.")
+        if not dot and key not in names:
+            raise UnknownName("setting of these methods", key, names, f"There are: {', '.join(names)}.")

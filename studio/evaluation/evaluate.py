@@ -21,7 +21,7 @@ from sleuth.studio.evaluation.report import write_report
 from sleuth.studio.evaluation.results import Results, methods_result
 from sleuth.studio.evaluation.retrieval import measure_search
 from sleuth.studio.evaluation.run_folder import settle_plan
-from sleuth.studio.evaluation.runs import Job, judge_all, make_jobs, open_runner, process
+from sleuth.studio.evaluation.runs import Job, judge_all, open_runner, process
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import DISTRIBUTION
 from sleuth.tools.search import Mode
@@ -32,7 +32,7 @@ PACKAGES = (
     *(DISTRIBUTION, "langgraph", "langgraph-checkpoint-sqlite", "langchain-core", "httpx2", "chromadb"),
     *("tantivy", "sentence-transformers", "torch", "numpy", "scipy"),
 )
-"""Packages that have a part in the numbers."""
+"""Packages on which the results depend."""
 
 OnProgress = Callable[[str, int, int], None]
 """Callback with the activity, its finished part and the total."""
@@ -64,7 +64,7 @@ class Evaluation:
         }
 
 
-async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnProgress) -> dict[str, Any]:
+async def evaluate(settings: Settings, evaluation: Evaluation, *, on_progress: OnProgress) -> dict[str, Any]:
     """Evaluate, write report.json and report.html to the folder, and return the content of the first.
 
     Raises:
@@ -73,40 +73,41 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
         StoreBusy: another process writes to the folder, or documents are being ingested.
         ModelError: no model server answers; finished runs are kept, and the same command resumes.
     """
-    files = read_questions(wanted.paths)
-    questions = sample([each for file in files for each in file.questions], wanted.limit, seed=wanted.seed)
+    files = read_questions(evaluation.paths)
+    every = [question for file in files for question in file.questions]
+    questions = sample(every, evaluation.limit, seed=evaluation.seed)
     async with (
-        hold(wanted.out, "exclusive", command="sleuth eval"),
+        hold(evaluation.out, "exclusive", command="sleuth eval"),
         hold(settings.home, "shared", command="sleuth eval", wait=settings.wait),
         await Collection.open(settings) as collection,
     ):
         if not all(question.pages for question in questions):
             await collection.require_documents()
         missing = await require_gold(collection, questions)
-        data = await _data_record(collection, settings, files)
-        plan = {"data": data, **wanted.plan(), "prompts": await prompts.versions() if wanted.systems else {}}
-        await asyncio.to_thread(settle_plan, wanted.out, plan)
+        players, data = evaluation.players, await _data_record(collection, settings, files)
+        plan = {"data": data, **evaluation.plan(), "prompts": await prompts.versions() if evaluation.systems else {}}
+        await asyncio.to_thread(settle_plan, evaluation.out, plan)
         result = {
             **{name: plan[name] for name in ("limit", "seed", "data", "prompts")},
-            **(wanted.players.record() if wanted.players else {}),
-            "title": wanted.players.title if wanted.players else "",
-            "notice": wanted.players.notice if wanted.players else "",
-            "command": f"{wanted.players.command if wanted.players else 'sleuth'} {shlex.join(sys.argv[1:])}",
+            **(players.record() if players else {}),
+            "title": players.title if players else "",
+            "notice": players.notice if players else "",
+            "command": f"{players.command if players else 'sleuth'} {shlex.join(sys.argv[1:])}",
             "questions": len(questions),
             "settings": settings.without_secrets(),
             "embedder": collection.embedder and collection.embedder.name,
             "versions": _versions(),
             "warnings": [missing] if missing else [],
         }
-        if wanted.modes:
+        if evaluation.modes:
             result["retrieval"] = await measure_search(
-                wanted.modes, collection, questions, wanted.out, seed=wanted.seed, on_progress=on_progress
+                evaluation.modes, collection, questions, evaluation.out, seed=evaluation.seed, on_progress=on_progress
             )
-        if wanted.systems:
-            models, methods = await _methods(settings, wanted, collection, questions, on_progress=on_progress)
+        if evaluation.systems:
+            models, methods = await _methods(settings, evaluation, collection, questions, on_progress=on_progress)
             result |= {"models": models, "methods": methods}
             result["warnings"] += _shortfalls(methods)
-        await asyncio.to_thread(write_report, wanted.out, result)
+        await asyncio.to_thread(write_report, evaluation.out, result)
         return result
 
 
@@ -121,7 +122,7 @@ async def _data_record(collection: Collection, settings: Settings, files: Sequen
 
 
 def _versions() -> dict[str, str]:
-    """Return the versions that have a part in the numbers."""
+    """Return the installed versions of Python and of these packages."""
     versions = {"python": platform.python_version()}
     for package in PACKAGES:
         with suppress(PackageNotFoundError):
@@ -131,22 +132,23 @@ def _versions() -> dict[str, str]:
 
 async def _methods(
     settings: Settings,
-    wanted: Evaluation,
+    evaluation: Evaluation,
     collection: Collection,
     questions: Sequence[GoldQuestion],
     *,
     on_progress: OnProgress,
 ) -> tuple[dict[str, str], dict[str, Any]]:
     """Return the names of the models, and the results of all runs."""
-    results = await asyncio.to_thread(Results, wanted.out)
+    results = await asyncio.to_thread(Results, evaluation.out)
     by_thread, by_key = results.by_thread, {question.key: question for question in questions}
-    jobs = make_jobs(wanted.systems, questions)
-    spent = [kept.cost for kept in by_thread.values()]
-    tokens = sum(cost["prompt_tokens"] + cost["completion_tokens"] for cost in spent)
-    budget = EvaluationBudget(limits=wanted.budget, calls=sum(cost["calls"] for cost in spent), tokens=tokens)
-    needs_model = wanted.judge or any(runnable(system.method).needs_model for system in wanted.systems)
-    own = settings.model_copy(update={"runs": wanted.out})
-    async with open_runner(own, collection, budget, players=wanted.players, needs_model=needs_model) as runner:
+    # Question by question, so that an early end still compares the systems on the same questions.
+    jobs = [Job(system=system, question=question) for question in questions for system in evaluation.systems]
+    costs = [result.cost for result in by_thread.values()]
+    tokens = sum(cost["prompt_tokens"] + cost["completion_tokens"] for cost in costs)
+    budget = EvaluationBudget(limits=evaluation.budget, calls=sum(cost["calls"] for cost in costs), tokens=tokens)
+    needs_model = evaluation.judge or any(runnable(system.method).needs_model for system in evaluation.systems)
+    settings = settings.model_copy(update={"runs": evaluation.out})
+    async with open_runner(settings, collection, budget, players=evaluation.players, needs_model=needs_model) as runner:
 
         async def work(job: Job) -> None:
             await results.add(await runner.run(job))
@@ -154,11 +156,11 @@ async def _methods(
 
         on_progress("runs", len(by_thread), len(jobs))
         ended = await process([job for job in jobs if job.thread not in by_thread], work, settings.concurrency)
-        made = [by_thread[job.thread] for job in jobs if job.thread in by_thread]
-        if wanted.judge and not runner.is_played:
-            ended = await judge_all(runner.limited, results, made, by_key, at_once=settings.concurrency) or ended
-            made = [by_thread[result.thread] for result in made]
-    return runner.names(), methods_result(wanted.systems, questions, made, ended=ended, seed=wanted.seed)
+        finished = [by_thread[job.thread] for job in jobs if job.thread in by_thread]
+        if evaluation.judge and not runner.is_played:
+            ended = await judge_all(runner.limited, results, finished, by_key, at_once=settings.concurrency) or ended
+            finished = [by_thread[result.thread] for result in finished]
+    return runner.names(), methods_result(evaluation.systems, questions, finished, ended=ended, seed=evaluation.seed)
 
 
 def _shortfalls(result: dict[str, Any]) -> list[str]:
@@ -172,6 +174,6 @@ def _shortfalls(result: dict[str, Any]) -> list[str]:
     if result["failed"]:
         lines.append(
             f"{result['failed']:,} runs ended with an error and count as wrong; the same command tries them again. "
-            f"One of them: {next((each['problem'] for each in result['answers'] if each['problem']), '–')}"
+            f"One of them: {next((answer['problem'] for answer in result['answers'] if answer['problem']), '–')}"
         )
     return lines

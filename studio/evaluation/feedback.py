@@ -28,11 +28,11 @@ async def export_feedback(runs: RunService, path: Path) -> tuple[list[dict[str, 
         UsageError: the file cannot be read, or contains something else.
         StoreError: it cannot be written.
     """
-    known = _ids_in(path)
-    added = [row async for row in _questions(runs) if row["id"] not in known]
+    ids = _ids_in(path)
+    added = [row async for row in _questions(runs) if row["id"] not in ids]
     for row in added:
         append_line(path, row)
-    return added, len(known)
+    return added, len(ids)
 
 
 async def _questions(runs: RunService) -> AsyncIterator[dict[str, Any]]:

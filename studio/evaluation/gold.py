@@ -15,7 +15,7 @@ from sleuth.tools.web_pages.page import PageText
 from sleuth.tools.web_pages.reading import read_pages
 
 MAX_PAGES = 32
-"""Questions whose pages are kept: systems take turns question by question."""
+"""Questions whose pages are cached: the systems run question by question."""
 
 Texts = Mapping[str, tuple[str, str]]
 """Title and text by id."""
@@ -80,18 +80,15 @@ class Players(Protocol):
 def shown_gold(texts: Texts, prompts: Iterable[str]) -> list[str]:
     """Return the gold ids whose text is a source in these prompts, complete or in part."""
     prompts = list(prompts)
-    gold = {id: _as_shown(title, text) for id, (title, text) in texts.items()}
     sources = {(source.title, source.text) for prompt in prompts for _, source in parse_sources(prompt) if source.text}
-    found = {passage for prompt in prompts for passage in parse_results(prompt)}
-    return sorted(
-        id
-        for id, (title, text) in gold.items()
-        if any(name == title and part in text for name, part in sources)
-        or any(each.startswith(f"{title}) ") and each[len(title) + 2 :] in text for each in found)
-    )
-
-
-def _as_shown(title: str, text: str) -> tuple[str, str]:
-    """Return a title and a text as a prompt contains them."""
-    [(_, source)] = parse_sources(escape_chat_markers(format_sources((Source(title=title, text=text),))))
-    return source.title, source.text
+    results = {result for prompt in prompts for result in parse_results(prompt)}
+    ids = []
+    for id, (title, text) in texts.items():
+        # title and text as a prompt contains them
+        [(_, gold)] = parse_sources(escape_chat_markers(format_sources((Source(title=title, text=text),))))
+        start = f"{gold.title}) "
+        if any(name == gold.title and part in gold.text for name, part in sources) or any(
+            result.startswith(start) and result[len(start) :] in gold.text for result in results
+        ):
+            ids.append(id)
+    return sorted(ids)

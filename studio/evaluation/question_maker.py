@@ -3,9 +3,9 @@
 A question that one passage answers is written from one sentence of it, which is what a small model can do. Search must
 find the passage by the question.
 
-The second pass is a call that knows nothing of the first: it answers the question from the gold passages, as a method
-does. A question is kept if the answers agree. One in two steps must not be answered by either passage alone, and one
-without an answer not by the passages that search finds for it.
+The second pass is a call without the prompt or the reply of the first: it answers the question from the gold passages,
+as a method does. A question is kept if the answers agree. One in two steps must not be answered by either passage
+alone, and one without an answer not by the passages that search finds for it.
 """
 
 import asyncio
@@ -24,12 +24,7 @@ from sleuth.agents.formatting import Source
 from sleuth.agents.model import Model
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.roles.inputs import PassageInput, ReadInput
-from sleuth.agents.roles.questions import (
-    WRITE_MULTI,
-    WRITE_SINGLE,
-    WRITE_UNANSWERABLE,
-    LinkedPassagesInput,
-)
+from sleuth.agents.roles.questions import WRITE_MULTI, WRITE_SINGLE, WRITE_UNANSWERABLE, LinkedPassagesInput
 from sleuth.agents.roles.reading import READ
 from sleuth.graphs.core.context import Budget
 from sleuth.studio.evaluation.models import BudgetSpent, EvaluationBudget, EvaluationModel
@@ -130,7 +125,7 @@ async def make_questions(
         collection: its passages become questions.
         model: writes and checks.
         path: receives each question before it is yielded; a rerun continues there.
-        counts: the wanted numbers, including those in the file.
+        counts: the requested numbers, including those in the file.
         seed: of the order of the passages.
         budget: limits of all model calls together.
         concurrency: candidates at a time.
@@ -138,9 +133,9 @@ async def make_questions(
     Raises:
         UsageError: the collection is empty, or the file contains something else.
         StoreError: the file cannot be written.
-        ModelError: the model server cannot be used; what was made so far is kept.
+        ModelError: the model server cannot be used; questions in the file stay.
     """
-    made = await asyncio.to_thread(read_made, path)
+    rows = await asyncio.to_thread(read_made, path)
     await collection.require_documents()
     limited = EvaluationModel(model=model, allowance=EvaluationBudget(limits=budget or Budget()))
 
@@ -149,45 +144,43 @@ async def make_questions(
         return await _write(candidate, limited, collection)
 
     with suppress(BudgetSpent):
-        for at, (kind, wanted) in enumerate(counts.items()):
-            candidates = _candidates(collection, kind, seed + at, made)
-            count, tried = count_kind(made, kind), 0
-            while count < wanted and tried < ATTEMPTS * (count + 1):
-                if not (batch := await _take(candidates, min(concurrency, wanted - count))):
+        for at, (kind, number) in enumerate(counts.items()):
+            candidates = _candidates(collection, kind, seed + at, rows)
+            count, tried = count_kind(rows, kind), 0
+            while count < number and tried < ATTEMPTS * (count + 1):
+                size = min(concurrency, number - count)
+                batch = [candidate for _ in range(size) if (candidate := await anext(candidates, None))]
+                if not batch:
                     break
                 tried += len(batch)
-                calls = (write.ainvoke(each, traced(None, "off")) for each in batch)
-                ended = await asyncio.gather(*calls, return_exceptions=True)
-                for row in ended:
-                    if not isinstance(row, BaseException):
-                        yield _add(row, made, path)
-                if error := next((each for each in ended if isinstance(each, BaseException)), None):
+                calls = (write.ainvoke(candidate, traced(None, "off")) for candidate in batch)
+                outcomes = await asyncio.gather(*calls, return_exceptions=True)
+                for outcome in outcomes:
+                    if not isinstance(outcome, BaseException):
+                        yield _add(outcome, rows, path)
+                if error := next((outcome for outcome in outcomes if isinstance(outcome, BaseException)), None):
                     raise error
-                count = count_kind(made, kind)
+                count = count_kind(rows, kind)
 
 
-async def _take(candidates: AsyncIterator[Candidate], number: int) -> list[Candidate]:
-    return [each for _ in range(number) if (each := await anext(candidates, None))]
-
-
-def _add(row: Row, made: list[Row], path: Path) -> Row:
+def _add(row: Row, rows: list[Row], path: Path) -> Row:
     """Append a question to the file; one that is there already is a dropped candidate."""
     if "reason" in row:
         return row
-    if any(normalize(row["question"]) == normalize(known["question"]) for known in made):
+    if any(normalize(row["question"]) == normalize(earlier["question"]) for earlier in rows):
         return {"candidate": row["made_from"], "reason": "the question was written before"}
     append_line(path, row)
-    made.append(row)
+    rows.append(row)
     return row
 
 
-async def _candidates(collection: Collection, kind: Kind, seed: int, made: Sequence[Row]) -> AsyncIterator[Candidate]:
+async def _candidates(collection: Collection, kind: Kind, seed: int, rows: Sequence[Row]) -> AsyncIterator[Candidate]:
     """Yield the candidates of a kind that gave no question yet, from passages in random order."""
-    tried = {row["made_from"] for row in made}
+    tried = {row["made_from"] for row in rows}
     ids = sorted(await collection.passage_ids())
     random.Random(seed).shuffle(ids)  # noqa: S311 - a repeatable sample
-    for id_ in ids:
-        for passage in await collection.passages([id_]):
+    for id in ids:
+        for passage in await collection.passages([id]):
             if len(passage.text) < LEAST_CHARACTERS:
                 continue
             whole = [Candidate(kind=kind, passages=(passage,))]
@@ -234,14 +227,14 @@ async def _write(candidate: Candidate, model: Model, collection: Collection) -> 
 async def _write_single(candidate: Candidate, caller: ModelCaller, collection: Collection) -> Row:
     (passage,) = candidate.passages
     suitable = [sentence for sentence in sentences(passage.text) if len(sentence) in SENTENCE]
-    most = max(suitable, key=lambda each: len(kept_names(each)) + len(_NUMBER.findall(each)), default="")
+    most = max(suitable, key=lambda text: len(kept_names(text)) + len(_NUMBER.findall(text)), default="")
     _drop_if(not kept_names(most) and not _NUMBER.search(most), "the passage has no sentence with a name or a number")
     sentence = replace(passage, text=most)
     written = await caller.ask(WRITE_SINGLE, PassageInput(sources=_sources([sentence])))
     _check(written.question, written.answer, sentence)
     hits = await collection.search(Query(text=written.question, k=FOUND_AMONG))
-    is_found = passage.document_id in {hit.passage.document_id for hit in hits}
-    _drop_if(not is_found, "search does not find the passage by the question")
+    documents = {hit.passage.document_id for hit in hits}
+    _drop_if(passage.document_id not in documents, "search does not find the passage by the question")
     agrees = await _answers(caller, written.question, written.answer, [passage])
     _drop_if(not agrees, "the second pass gives another answer")
     return _row(candidate, written.question, written.answer)
@@ -249,8 +242,8 @@ async def _write_single(candidate: Candidate, caller: ModelCaller, collection: C
 
 async def _write_multi(candidate: Candidate, caller: ModelCaller, _collection: Collection) -> Row:
     first, second = candidate.passages
-    given = LinkedPassagesInput(sources=_sources(candidate.passages), name=candidate.name)
-    written = await caller.ask(WRITE_MULTI, given)
+    inputs = LinkedPassagesInput(sources=_sources(candidate.passages), name=candidate.name)
+    written = await caller.ask(WRITE_MULTI, inputs)
     question, answer = written.question, written.answer
     _check(question, answer, second)
     _drop_if(contained(question, [candidate.name]), "the question contains the name that connects the passages")
@@ -270,8 +263,8 @@ async def _write_unanswerable(candidate: Candidate, caller: ModelCaller, collect
     written = await caller.ask(WRITE_UNANSWERABLE, PassageInput(sources=_sources(candidate.passages)))
     _check_form(written.question)
     hits = await collection.search(Query(text=written.question, mode="graph", k=FOUND_AMONG))
-    found = {passage.id: passage for passage in [*candidate.passages, *(hit.passage for hit in hits)]}
-    read = await caller.ask(READ, ReadInput(question=written.question, sources=_sources(found.values())))
+    passages = {passage.id: passage for passage in [*candidate.passages, *(hit.passage for hit in hits)]}
+    read = await caller.ask(READ, ReadInput(question=written.question, sources=_sources(passages.values())))
     _drop_if(read.answerable and read.answer.strip(), "the documents answer it")
     return _row(candidate, written.question, "")
 
@@ -284,8 +277,8 @@ async def _answers(caller: ModelCaller, question: str, answer: str, passages: Se
     read = await caller.ask(READ, ReadInput(question=question, sources=_sources(passages)))
     if not read.answerable:
         return False
-    same = f1(read.answer, [answer]) >= AGREES
-    return same or bool(contained(read.answer, [answer])) or bool(contained(answer, [read.answer]))
+    is_same = f1(read.answer, [answer]) >= AGREES
+    return is_same or bool(contained(read.answer, [answer]) or contained(answer, [read.answer]))
 
 
 def _check(question: str, answer: str, passage: Passage) -> None:

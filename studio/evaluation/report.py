@@ -9,14 +9,7 @@ from typing import Any
 from markdown_it import MarkdownIt
 from pydantic_core import to_json
 
-from sleuth.studio.evaluation.results import (
-    COMPARED,
-    COST,
-    EVIDENCE,
-    METRICS,
-    QUALITY,
-    RESULTS,
-)
+from sleuth.studio.evaluation.results import COMPARED, COST, EVIDENCE, METRICS, QUALITY, RESULTS
 from sleuth.studio.evaluation.retrieval import COMPARED as SEARCH_COMPARED
 from sleuth.studio.evaluation.retrieval import FOUND
 from sleuth.studio.evaluation.retrieval import METRICS as SEARCH_METRICS
@@ -45,17 +38,15 @@ def _heading(metric: str) -> str:
 
 def cell(metric: str, interval: Interval) -> str:
     """Return a mean with its interval: a share in percent, or an amount, without decimals where it is large."""
-    if interval["mean"] is None or interval["low"] is None or interval["high"] is None:
+    mean, low, high = interval["mean"], interval["low"], interval["high"]
+    if mean is None or low is None or high is None:
         return "–"
-    unit, digits = (1, 0 if interval["mean"] >= 100 else 2) if metric in COST else (100, 1)
-    mean, low, high = (
-        f"{unit * number:,.{digits}f}" for number in (interval["mean"], interval["low"], interval["high"])
-    )
-    return f"{mean} ({low} to {high})"
+    unit, digits = (1, 0 if mean >= 100 else 2) if metric in COST else (100, 1)
+    return f"{unit * mean:,.{digits}f} ({unit * low:,.{digits}f} to {unit * high:,.{digits}f})"
 
 
 def retrieval_table(result: Mapping[str, Any]) -> Rows:
-    """Search as a table with its header: a mode per line."""
+    """Return search as a table with its header: a mode per line."""
     rows = [["search", *SEARCH_METRICS, "p50 ms", "p95 ms", "first s"]]
     for mode in result["modes"]:
         speed, line = result["speed"][mode], result["summary"]["all"]["systems"][mode]
@@ -67,23 +58,21 @@ def retrieval_table(result: Mapping[str, Any]) -> Rows:
 def methods_table(result: Mapping[str, Any], metrics: Iterable[str]) -> Rows:
     """Return some metrics, a system per line; those without a value for any question are left out."""
     lines = result["summary"]["all"]["systems"]
-    shown = [metric for metric in metrics if any(line[metric]["n"] for line in lines.values())]
-    rows = [["system", *(_heading(metric) for metric in shown)]]
-    return rows + [[system, *(cell(metric, line[metric]) for metric in shown)] for system, line in lines.items()]
+    columns = [metric for metric in metrics if any(line[metric]["n"] for line in lines.values())]
+    rows = [["system", *(_heading(metric) for metric in columns)]]
+    return rows + [[system, *(cell(metric, line[metric]) for metric in columns)] for system, line in lines.items()]
 
 
 def difference_table(differences: Iterable[Difference]) -> Rows:
     """Return paired differences (shares in points), with the smallest difference that the questions can detect."""
     rows = [["comparison", "metric", "difference", "p", "questions", "detectable", "questions needed"]]
-    for each in differences:
-        shown = cell(each["metric"], each)
-        p = "–" if each["p"] is None else f"{each['p']:.4f}"
-        unit = 1 if each["metric"] in COST else 100
-        detectable = "–" if each["detectable"] is None else f"{unit * each['detectable']:,.1f}"
-        needed = "–" if each["needed"] is None else f"{each['needed']:,}"
-        rows.append(
-            [f"{each['a']} − {each['b']}", _heading(each["metric"]), shown, p, str(each["n"]), detectable, needed]
-        )
+    for comparison in differences:
+        names, metric = f"{comparison['a']} − {comparison['b']}", comparison["metric"]
+        p = "–" if comparison["p"] is None else f"{comparison['p']:.4f}"
+        unit = 1 if metric in COST else 100
+        detectable = "–" if comparison["detectable"] is None else f"{unit * comparison['detectable']:,.1f}"
+        needed = "–" if comparison["needed"] is None else f"{comparison['needed']:,}"
+        rows.append([names, _heading(metric), cell(metric, comparison), p, str(comparison["n"]), detectable, needed])
     return rows
 
 
@@ -96,8 +85,7 @@ DIFFERENCES = (
 def write_report(folder: Path, report: Mapping[str, Any]) -> None:
     """Write the report as JSON, and as a page that loads nothing from elsewhere. Blocks."""
     title = f"Evaluation ({report['title']})" if report["title"] else "Evaluation"
-    notes = [report["notice"]] if report["notice"] else []
-    blocks = [f"# {title}", *(f"> {note}" for note in notes), _about(report)]
+    blocks = [f"# {title}", *([f"> {report['notice']}"] if report["notice"] else []), _about(report)]
     blocks += [f"> Note: {line}" for line in report["warnings"]]
     methods, retrieval = report.get("methods"), report.get("retrieval")
     blocks += _methods_sections(report["models"], methods) if methods else []
@@ -105,26 +93,20 @@ def write_report(folder: Path, report: Mapping[str, Any]) -> None:
     blocks += _origin(report)
     blocks += _answers(methods["answers"], folder) if methods else []
     head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
-    body = _html("\n\n".join(blocks))
-    write(
-        folder / "report.html", f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
-    )
+    # The texts of questions and answers have no markup, links or pictures.
+    body = MarkdownIt("zero").enable(["heading", "blockquote", "table", "fence"]).render("\n\n".join(blocks))
+    page = f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
+    write(folder / "report.html", page)
     write(folder / REPORT, to_json(report, indent=2).decode() + "\n")
 
 
-def _html(markdown: str) -> str:
-    """Return Markdown as HTML; the texts of questions and answers have no markup, links or pictures."""
-    return str(MarkdownIt("zero").enable(["heading", "blockquote", "table", "fence"]).render(markdown))
-
-
 def _about(report: Mapping[str, Any]) -> str:
-    data, chosen = report["data"], report["questions"]
-    files = ", ".join(f"{file['set']} ({file['questions']})" for file in data["files"])
-    collection = data["collection"]
+    files = ", ".join(f"{file['set']} ({file['questions']})" for file in report["data"]["files"])
+    collection = report["data"]["collection"]
     return (
-        f"{chosen} questions, from {files}; collection “{collection['name']}” with {collection['documents']:,} "
-        f"documents and {collection['passages']:,} passages. In brackets the {LEVEL:.0%} interval of {RESAMPLES:,} "
-        "paired bootstrap samples over questions."
+        f"{report['questions']} questions, from {files}; collection “{collection['name']}” with "
+        f"{collection['documents']:,} documents and {collection['passages']:,} passages. In brackets the {LEVEL:.0%} "
+        f"interval of {RESAMPLES:,} paired bootstrap samples over questions."
     )
 
 
@@ -143,11 +125,12 @@ def _methods_sections(models: Mapping[str, str], result: Mapping[str, Any]) -> l
 def _answers(answers: Iterable[Mapping[str, Any]], folder: Path) -> list[str]:
     """Return all answers next to the gold ones, the worst first, and how to open their runs."""
     rows = [["system", "question", "gold answer", "answer", "status", "F1", "gold shown", "thread"]]
-    for each in sorted(answers, key=lambda each: each["f1"] or 0.0):
-        gold = " / ".join(each["expected"][:3]) or "(no answer)"
-        f1 = "–" if each["f1"] is None else f"{100 * each['f1']:.0f}"
-        said = (each["problem"] or each["said"]).strip()
-        rows.append([each["system"], each["asked"], gold, said, each["status"], f1, each["gold_shown"], each["thread"]])
+    for answer in sorted(answers, key=lambda answer: answer["f1"] or 0.0):
+        gold = " / ".join(answer["expected"][:3]) or "(no answer)"
+        f1 = "–" if answer["f1"] is None else f"{100 * answer['f1']:.0f}"
+        text = (answer["problem"] or answer["said"]).strip()
+        outcome = [text, answer["status"], f1, answer["gold_shown"], answer["thread"]]
+        rows.append([answer["system"], answer["asked"], gold, *outcome])
     command = f"SLEUTH_RUNS={shlex.quote(str(folder))} sleuth runs show THREAD"
     return ["## Answers, the worst first", f"```sh\n{command}\n```", markdown_table(rows)]
 
@@ -176,8 +159,8 @@ def _groups(summary: Mapping[str, Any], heading: str, metrics: Sequence[str]) ->
 
 
 def _differences(summary: Mapping[str, Any], heading: str) -> list[str]:
-    found = summary["differences"]
-    return [f"### {heading}", DIFFERENCES, markdown_table(difference_table(found))] if found else []
+    differences = summary["differences"]
+    return [f"### {heading}", DIFFERENCES, markdown_table(difference_table(differences))] if differences else []
 
 
 def _origin(report: Mapping[str, Any]) -> list[str]:
@@ -206,15 +189,17 @@ def compare(a: Path, b: Path) -> dict[str, Any]:
     runs = [scores_by("system", read_lines(folder / RESULTS)) for folder in (a, b)]
     searches = [scores_by("mode", read_lines(folder / FOUND)) for folder in (a, b)]
     seed = int(reports[0]["seed"])
-    found = [*_comparisons(runs, COMPARED, seed), *_comparisons(searches, SEARCH_COMPARED, seed)]
-    if not found:
+    differences = [*_comparisons(runs, COMPARED, seed), *_comparisons(searches, SEARCH_COMPARED, seed)]
+    if not differences:
         raise UsageError(f"{a} and {b} have no question in common that the same method or search was asked.")
     return {
         "a": str(a),
         "b": str(b),
         "differing": sorted(key for key in {*plans[0], *plans[1]} if plans[0].get(key) != plans[1].get(key)),
-        "labels": [f"{side}: {each['notice']}" for side, each in zip("ab", reports, strict=True) if each["notice"]],
-        "differences": found,
+        "labels": [
+            f"{side}: {report['notice']}" for side, report in zip("ab", reports, strict=True) if report["notice"]
+        ],
+        "differences": differences,
     }
 
 
@@ -223,9 +208,9 @@ def _comparisons(sides: list[dict[str, SystemScores]], metrics: tuple[str, ...],
     pairs = [(name, name) for name in after if name in before]
     if not pairs and len(before) == len(after) == 1:
         pairs = [(next(iter(before)), next(iter(after)))]
-    made = [
+    differences = [
         difference(f"b: {b}", f"a: {a}", metric, paired(after[b], before[a], metric), seed=seed)
         for a, b in pairs
         for metric in metrics
     ]
-    return [each for each in made if each["n"]]
+    return [comparison for comparison in differences if comparison["n"]]

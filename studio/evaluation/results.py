@@ -12,13 +12,7 @@ from typing import Any
 from sleuth.graphs.core.answer import Cost, Support, total_cost
 from sleuth.studio.evaluation.data import GoldQuestion, System
 from sleuth.studio.evaluation.run_folder import append_line, read_lines
-from sleuth.studio.evaluation.scoring import (
-    Scores,
-    answer_scores,
-    citation_scores,
-    color_scores,
-    summarize,
-)
+from sleuth.studio.evaluation.scoring import Scores, answer_scores, citation_scores, color_scores, summarize
 
 RESULTS = "results.jsonl"
 
@@ -41,10 +35,7 @@ EVIDENCE = {
     "citation_precision": ("citation precision", "Citations that are of gold passages."),
     "citation_recall": ("citation recall", "Gold passages that are cited."),
     "quoted": ("answer quoted", "Answers, other than yes and no, that a citation contains verbatim."),
-    "faithfulness": (
-        "faithfulness",
-        "Probability by the evidence checker that the cited passages support the answer.",
-    ),
+    "faithfulness": ("faithfulness", "Probability by the evidence checker that the cited passages support the answer."),
     "answerability": (
         "answerability",
         "Probability by the evidence checker that the cited passages answer the question.",
@@ -97,7 +88,7 @@ class Result:
     def scored(self, question: GoldQuestion) -> "Result":
         """Return the result with every metric."""
         answered, checked, gold = self.status == "answered", self.checked, set(question.gold)
-        shown = len(gold & set(self.shown)) / len(gold) if gold else None
+        shown_share = len(gold & set(self.shown)) / len(gold) if gold else None
         scores = answer_scores(self.status, self.text, question.answers, self.judged)
         scores |= {
             **color_scores(self.status, checked, scores.get("contained")),
@@ -105,8 +96,8 @@ class Result:
             "quoted": self.quoted if answered else None,
             "faithfulness": checked["score"] if checked else None,
             "answerability": checked["answerable"] if checked else None,
-            "shown": shown,
-            "all_shown": None if shown is None else float(shown == 1),
+            "shown": shown_share,
+            "all_shown": None if shown_share is None else float(shown_share == 1),
             "seconds": self.seconds,
         }
         if self.status != "failed":
@@ -116,7 +107,7 @@ class Result:
 
 
 class Results:
-    """The lines of one evaluation's folder, by the thread of the run. Blocks when it is made."""
+    """The lines of one evaluation's folder, by the thread of the run. Its constructor blocks."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / RESULTS
@@ -137,11 +128,9 @@ def methods_result(
     `ended` is the reason for an early end.
     """
     by_place = {(result.system, result.question): result for result in results}
-    whole = [each for each in questions if all((system.name, each.key) in by_place for system in systems)]
-    kept = {
-        system.name: {question.key: by_place[system.name, question.key] for question in whole} for system in systems
-    }
-    table: Scores = {name: {question.key: own[question.key].scores for question in whole} for name, own in kept.items()}
+    names = [system.name for system in systems]
+    whole = [question for question in questions if all((name, question.key) in by_place for name in names)]
+    table: Scores = {name: {question.key: by_place[name, question.key].scores for question in whole} for name in names}
     return {
         "systems": [system.record() for system in systems],
         "runs": len(by_place),
@@ -149,7 +138,7 @@ def methods_result(
         "unfinished": len(systems) * len(questions) - len(by_place),
         "ended": ended,
         "summary": summarize(table, whole, list(METRICS), compared=COMPARED, seed=seed),
-        "answers": [_answer(question, own[question.key]) for question in whole for own in kept.values()],
+        "answers": [_answer(question, by_place[name, question.key]) for question in whole for name in names],
     }
 
 

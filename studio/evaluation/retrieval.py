@@ -32,7 +32,7 @@ async def measure_search(
     seed: int,
     on_progress: Callable[[str, int, int], None],
 ) -> dict[str, Any]:
-    """Search for every question that has gold passages, one after the other, and write what is found to the folder.
+    """Search for every question that has gold passages, one after the other, and write the hits to the folder.
 
     Raises:
         UsageError: no question has gold passages.
@@ -41,20 +41,20 @@ async def measure_search(
     if not judged:
         raise UsageError("Search cannot be judged: none of the questions names its gold_ids.")
     speed: dict[str, dict[str, float]] = {}
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for mode in modes:
         first, _ = await _timed_search(collection, mode, "Which index is this?")  # loads what it needs
-        taken = []
+        milliseconds = []
         for question in judged:
             seconds, hits = await _timed_search(collection, mode, question.question)
-            taken.append(1000 * seconds)
+            milliseconds.append(1000 * seconds)
             passages, scores = [hit.passage.id for hit in hits], recall(hits, question.gold)
-            found.append({"mode": mode, "question": question.key, "passages": passages, "scores": scores})
-            on_progress("searches", len(found), len(judged) * len(modes))
-        p50, p95 = map(float, np.quantile(taken, [0.5, 0.95]))
+            rows.append({"mode": mode, "question": question.key, "passages": passages, "scores": scores})
+            on_progress("searches", len(rows), len(judged) * len(modes))
+        p50, p95 = map(float, np.quantile(milliseconds, [0.5, 0.95]))
         speed[mode] = {"first_seconds": first, "p50_ms": p50, "p95_ms": p95}
-    await asyncio.to_thread(write_lines, out / FOUND, found)
-    summary = summarize(scores_by("mode", found), judged, METRICS, compared=COMPARED, seed=seed)
+    await asyncio.to_thread(write_lines, out / FOUND, rows)
+    summary = summarize(scores_by("mode", rows), judged, METRICS, compared=COMPARED, seed=seed)
     return {"modes": list(modes), "summary": summary, "speed": speed}
 
 
@@ -69,9 +69,7 @@ def recall(hits: Sequence[Hit], gold: Sequence[str]) -> dict[str, float]:
 
     An id is found with the passage of this id, or with any passage of the document of this id.
     """
-    found = {}
-    for depth in DEPTHS:
-        covered = {id for hit in hits[:depth] for id in (hit.passage.id, hit.passage.document_id)}
-        found[depth] = len(covered & set(gold))
-    shares = {f"recall@{depth}": count / len(gold) for depth, count in found.items()}
-    return shares | {"all@5": float(found[5] == len(gold))}
+    ids = [{hit.passage.id, hit.passage.document_id} for hit in hits]
+    counts = {depth: len(set(gold) & set[str]().union(*ids[:depth])) for depth in DEPTHS}
+    shares = {f"recall@{depth}": count / len(gold) for depth, count in counts.items()}
+    return shares | {"all@5": float(counts[5] == len(gold))}

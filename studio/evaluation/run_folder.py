@@ -1,4 +1,4 @@
-"""The folder of an evaluation: its plan, what it has found so far, its report; one process at a time writes it."""
+"""The folder of an evaluation: its plan, its results so far, its report; one process at a time writes it."""
 
 import json
 import os
@@ -19,12 +19,12 @@ def settle_plan(folder: Path, plan: Mapping[str, Any]) -> None:
     Raises:
         UsageError: the folder holds another evaluation; names what differs.
     """
-    wanted = json.loads(json.dumps(plan))
-    if not (folder / PLAN).exists():
-        write(folder / PLAN, json.dumps(wanted, indent=2, ensure_ascii=False) + "\n")
+    path, new = folder / PLAN, json.loads(json.dumps(plan))
+    if not path.exists():
+        write(path, json.dumps(new, indent=2, ensure_ascii=False) + "\n")
         return
-    kept = read_json(folder / PLAN)
-    if differing := sorted(key for key in {*wanted, *kept} if wanted.get(key) != kept.get(key)):
+    stored = read_json(path)
+    if differing := sorted(key for key in {*new, *stored} if new.get(key) != stored.get(key)):
         raise UsageError(
             f"{folder} holds another evaluation, which differs in: {', '.join(differing)}. "
             "Give --out another folder, or remove this one."
@@ -45,13 +45,13 @@ def write(path: Path, text: str) -> None:
 
 
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write a file with one JSON value per line; its folder is made where it is not there. Blocks."""
+    """Write a file with one JSON value per line; create its folder if it is missing. Blocks."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return a JSON object of an evaluation's folder; raises UsageError where it is not there or damaged."""
+    """Return a JSON object of an evaluation's folder; raise UsageError if it is missing or damaged."""
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:

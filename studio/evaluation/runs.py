@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -45,17 +45,12 @@ class Job:
 
     @property
     def thread(self) -> str:
-        """Always the same within an evaluation."""
+        """The id of the run, which a rerun of the evaluation finds again."""
         name = f"{self.system.name}/{self.question.key}"
         plain = re.sub(r"[^\w.-]", "-", name)
         if plain == re.sub(r"[/ ]", "-", name) and len(plain) <= LONGEST_NAME:
             return plain
         return f"{plain[:80]}-{sha256(name.encode()).hexdigest()[:12]}"
-
-
-def make_jobs(systems: Sequence[System], questions: Sequence[GoldQuestion]) -> list[Job]:
-    """Return the jobs question by question, so that an early end still compares the systems on the same questions."""
-    return [Job(system=system, question=question) for question in questions for system in systems]
 
 
 async def process(items: Iterable[Item], work: Callable[[Item], Awaitable[None]], at_once: int) -> str:
@@ -117,7 +112,10 @@ class JobRunner:
             ModelUnavailable: no model server answers.
         """
         result = partial(Result, thread=job.thread, system=job.system.name, question=job.question.key)
-        services = await self._services(job.question)
+        # Every run has its own triples: with a shared cache the cost of a question would depend on earlier ones.
+        services = replace(self.services, model=self.limited, triples=MemoryTriples())
+        if self.players:
+            services = await self.players.services(job.question, services, self.gold)
         runs, archive = RunService(self.store, services), self.store.archive
         try:
             await self._prepare(runs, job)
@@ -126,15 +124,14 @@ class JobRunner:
             raise
         except SleuthError as error:
             return result(status="failed", problem=str(error)).scored(job.question)
-        thread = await self.store.threads.get(job.thread)
-        state = (await runs.graph(thread).aget_state(runs.config(thread))).values
+        state = (await runs.state(await self.store.threads.get(job.thread))).values
         sent = await archive.load(list(dict.fromkeys(call["prompt"] for call in state["calls"].values())))
-        cited = {each["passage"]: each["document"] for each in answer.citations if each["document"]}
+        cited = {citation["passage"]: citation["document"] for citation in answer.citations if citation["document"]}
         ended = result(
             status=answer.status,
             text=answer.text,
             cited=[[passage, document] for passage, document in cited.items()],
-            quoted=quoted(answer.text, [each["quote"] for each in answer.citations]),
+            quoted=quoted(answer.text, [citation["quote"] for citation in answer.citations]),
             checked=await support_of_run(services.checker, state, archive) if services.checker else None,
             shown=await asyncio.to_thread(shown_gold, await self.gold.texts(job.question), sent),
             cost=answer.cost,
@@ -143,16 +140,8 @@ class JobRunner:
         )
         return await asyncio.to_thread(ended.scored, job.question)
 
-    async def _services(self, question: GoldQuestion) -> Services:
-        """Return the services of one question's run.
-
-        Every run has its own triples: with a shared cache the cost of a question would depend on earlier ones.
-        """
-        services = replace(self.services, model=self.limited, triples=MemoryTriples())
-        return await self.players.services(question, services, self.gold) if self.players else services
-
     async def _prepare(self, runs: RunService, job: Job) -> None:
-        """Create the run; restart an interrupted one whose model keeps what it was asked."""
+        """Create the run; restart an interrupted one if players replace the model, which remembers its requests."""
         threads, system, question = self.store.threads, job.system, job.question
         if await threads.exists(job.thread):
             if not self.is_played or (await threads.get(job.thread)).state == "done":
@@ -190,15 +179,14 @@ async def open_runner(
     Raises:
         ModelError: the model server cannot be used.
     """
-    async with AsyncExitStack() as opened:
+    async with AsyncExitStack() as stack:
         model = players.model if players else None
         if model is None:
             open_model = open_client if needs_model else open_client_or_missing
-            model = await opened.enter_async_context(open_model(settings))
-        opening = open_services(settings, model, collection, triples=MemoryTriples())
-        services = await opened.enter_async_context(opening)
+            model = await stack.enter_async_context(open_model(settings))
+        services = await stack.enter_async_context(open_services(settings, model, collection, triples=MemoryTriples()))
         model = cast("NamedModel", services.model)  # in some roles the evidence checker
-        store, gold = await opened.enter_async_context(open_store(settings)), KnownGold(collection)
+        store, gold = await stack.enter_async_context(open_store(settings)), KnownGold(collection)
         yield JobRunner(store=store, services=services, model=model, gold=gold, budget=budget, players=players)
 
 
@@ -219,20 +207,20 @@ async def judge_all(
         if judged is not None:
             await results.add(replace(result, judged=judged).scored(question))
 
-    unjudged = [each for each in chosen if each.judged is None and each.status != "failed"]
+    unjudged = [result for result in chosen if result.judged is None and result.status != "failed"]
     return await process(unjudged, work, at_once)
 
 
 async def _opinion(model: Model, result: Result, question: GoldQuestion) -> bool | None:
     if result.status != "answered" or "" in question.answers:
         return bool(result.scores["em"])
-    given = JudgeInput(question=question.question, answers=question.answers, said=first_words(result.text))
+    inputs = JudgeInput(question=question.question, answers=question.answers, said=first_words(result.text))
     request = Request(
         call_id=f"judge-{result.thread}",
         role=JUDGE.name,
         prompt=JUDGE.prompt,
-        messages=render_messages(JUDGE, given),
-        input=asdict(given),
+        messages=render_messages(JUDGE, inputs),
+        input=asdict(inputs),
         sampling=JUDGE.sampling,
         choices=JUDGE.choices,
     )

@@ -59,15 +59,13 @@ def _f1(reply: list[str], answer: list[str]) -> float:
 
 
 def contained(reply: str, answers: Sequence[str]) -> float:
-    """Return 1 if an accepted answer is contained in the text, word for word after normalizing (CRP-RAG's exact
-    match).
-    """
-    spoken = f" {normalize(reply)} "
-    return max(float(_within(answer, spoken)) for answer in _comparable(answers))
+    """Return 1 if the text contains an accepted answer, word for word after normalizing (CRP-RAG's exact match)."""
+    words = f" {normalize(reply)} "
+    return max(float(_within(answer, words)) for answer in _comparable(answers))
 
 
-def _within(answer: str, spoken: str) -> bool:
-    return f" {answer} " in spoken if answer else not spoken.strip()
+def _within(answer: str, words: str) -> bool:
+    return f" {answer} " in words if answer else not words.strip()
 
 
 def first_words(text: str) -> str:
@@ -117,11 +115,11 @@ def citation_scores(
     if not (gold and answered):
         return {"support": None, "citation_precision": None, "citation_recall": None}
     right = [bool(set(names) & set(gold)) for names in cited]
-    found = {name for names in cited for name in names} & set(gold)
+    cited_gold = {name for names in cited for name in names} & set(gold)
     return {
         "support": float(any(right)),
         "citation_precision": sum(right) / len(right) if right else None,
-        "citation_recall": len(found) / len(set(gold)),
+        "citation_recall": len(cited_gold) / len(set(gold)),
     }
 
 
@@ -195,10 +193,13 @@ def summarize(
     """
 
     def means(chosen: Sequence[GoldQuestion]) -> dict[str, Any]:
-        lines = {
-            system: {metric: interval(_values(own, chosen, metric), seed=seed) for metric in metrics}
-            for system, own in scores.items()
-        }
+        lines = {}
+        for system, by_question in scores.items():
+            rows = [by_question[question.key] for question in chosen if question.key in by_question]
+            lines[system] = {
+                metric: interval([value for row in rows if (value := row.get(metric)) is not None], seed=seed)
+                for metric in metrics
+            }
         return {"questions": len(chosen), "systems": lines}
 
     by: dict[str, dict[str, dict[str, Any]]] = {}
@@ -216,22 +217,17 @@ def summarize(
     return {"all": means(questions), "by": by, "differences": differences}
 
 
-def _values(own: SystemScores, questions: Sequence[GoldQuestion], metric: str) -> list[float]:
-    found = (own[question.key].get(metric) for question in questions if question.key in own)
-    return [value for value in found if value is not None]
-
-
 def scores_by(name: str, lines: Iterable[Mapping[str, Any]]) -> dict[str, SystemScores]:
     """Return the scores of stored lines by the system that the field `name` contains, and by question."""
-    found: dict[str, dict[str, Mapping[str, float | None]]] = {}
+    scores: dict[str, dict[str, Mapping[str, float | None]]] = {}
     for line in lines:
-        found.setdefault(line[name], {})[line["question"]] = line["scores"]
-    return {**found}
+        scores.setdefault(line[name], {})[line["question"]] = line["scores"]
+    return {**scores}
 
 
 def paired(first: SystemScores, second: SystemScores, metric: str) -> list[tuple[float, float]]:
     """Return the two systems' values for every question for which both have one."""
-    both = [(own.get(metric), second[key].get(metric)) for key, own in first.items() if key in second]
+    both = [(scores.get(metric), second[key].get(metric)) for key, scores in first.items() if key in second]
     return [(a, b) for a, b in both if a is not None and b is not None]
 
 
@@ -243,7 +239,8 @@ def interval(values: Sequence[float], *, seed: int) -> Interval:
     if not values:
         return Interval(mean=None, low=None, high=None, n=0)
     array = np.asarray(values, dtype=np.float64)
-    low, high = _bounds(array, seed)
+    means = _draws(len(values), seed) @ array / len(values)
+    low, high = map(float, np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
     return Interval(mean=float(array.mean()), low=low, high=high, n=len(values))
 
 
@@ -252,21 +249,15 @@ def difference(a: str, b: str, metric: str, pairs: Sequence[tuple[float, float]]
     from scipy.stats import permutation_test
 
     deltas = [first - second for first, second in pairs]
-    n, found = len(deltas), interval(deltas, seed=seed)
+    n, average = len(deltas), interval(deltas, seed=seed)
     p = 1.0 if n else None
     if n > 1:
         options = {"permutation_type": "samples", "n_resamples": SWAPS, "vectorized": True, "rng": seed}
         p = float(permutation_test((np.asarray(deltas),), np.mean, **options).pvalue)
     needs = _POWER * float(np.std(deltas, ddof=1)) if n > 1 else 0.0
-    needed = math.ceil((needs / found["mean"]) ** 2) if needs and found["mean"] else None
+    needed = math.ceil((needs / average["mean"]) ** 2) if needs and average["mean"] else None
     detectable = needs / math.sqrt(n) if needs else None
-    return Difference(a=a, b=b, metric=metric, **found, p=p, detectable=detectable, needed=needed)
-
-
-def _bounds(values: "NDArray[np.float64]", seed: int) -> tuple[float, float]:
-    means = _draws(len(values), seed) @ values / len(values)
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
+    return Difference(a=a, b=b, metric=metric, **average, p=p, detectable=detectable, needed=needed)
 
 
 @lru_cache(maxsize=16)

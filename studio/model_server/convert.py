@@ -66,7 +66,7 @@ INT8 = {
 async def ensure_checkpoint(
     home: Path, options: ServeOptions, report: Report = lambda _: None, *, weights: Path | None = None
 ) -> Path:
-    """Return the folder of the checkpoint, converted in a process of its own, so that its gigabytes are given back.
+    """Return the folder of the checkpoint, converted in a process of its own, which frees its gigabytes at the end.
 
     The caller holds the server's lock: one conversion at a time. `weights` is the model's file; by default it is found
     or downloaded.
@@ -77,7 +77,7 @@ async def ensure_checkpoint(
     """
     folder = options.checkpoint(home)
     if not await asyncio.to_thread(options.is_converted, home):
-        weights = await ensure_weights(MODELS[options.model], folder.parent, report, given=weights)
+        weights = await ensure_weights(MODELS[options.model], folder.parent, report, file=weights)
         title = "Converting the model to vLLM's format, only this once"
         report(title)
         partial = folder.with_name(PARTIAL)
@@ -109,7 +109,7 @@ def write_checkpoint(target: Path, weights: Path, options: ServeOptions) -> None
 
     tokenizer = PreTrainedTokenizerFast.from_pretrained(weights.parent, gguf_file=weights.name, local_files_only=True)
     if options.model == "tiny":
-        _mend(tokenizer)
+        _set_pre_tokenizer(tokenizer)
     tokenizer.model_max_length = CONTEXT
     tokenizer.save_pretrained(target)
     reader = GGUFReader(weights)
@@ -124,10 +124,10 @@ def write_checkpoint(target: Path, weights: Path, options: ServeOptions) -> None
     (target / MARKER).write_text(json.dumps(options.origin()), encoding="utf-8")
 
 
-def _mend(tokenizer: "PreTrainedTokenizerBase") -> None:
+def _set_pre_tokenizer(tokenizer: "PreTrainedTokenizerBase") -> None:
     """Split numbers as SmolLM2 was trained with.
 
-    Its file asks for "smollm" pre-tokenization (every digit on its own), which transformers does not know: it would
+    Its file asks for "smollm" pre-tokenization (every digit on its own), which transformers does not support: it would
     split differently around line breaks and spaces before numbers.
     """
     from tokenizers import pre_tokenizers

@@ -84,8 +84,8 @@ class ServeOptions:
 
     def origin(self) -> dict[str, Any]:
         """Return everything that determines the weights."""
-        made_from = {"recipe": RECIPE, "sha256": MODELS[self.model].sha256, "int8": self.dtype == "int8"}
-        return made_from | ({"adapter": fingerprint(Path(self.adapter))} if self.adapter else {})
+        source = {"recipe": RECIPE, "sha256": MODELS[self.model].sha256, "int8": self.dtype == "int8"}
+        return source | ({"adapter": fingerprint(Path(self.adapter))} if self.adapter else {})
 
 
 def default_options(model: ModelName = DEFAULT_MODEL) -> ServeOptions:

@@ -53,20 +53,20 @@ async def install(report: Report) -> list[str]:
         SleuthError: the platform, the environment or the network does not allow it.
     """
     check_platform(platform.system(), platform.machine())
-    wanted = missing_pins(locked_pins())
-    if not wanted:
+    missing = missing_pins(locked_pins())
+    if not missing:
         return []
     if importlib.util.find_spec("pip") is None:
         raise SleuthError(
             f"This environment has no pip. Add it with `{sys.executable} -m ensurepip`, or install the lock with uv:\n"
             f"uv pip install --python {sys.executable} --no-deps -r {LOCK} -r {TORCH_LOCK}"
         )
-    report(f"Installing {len(wanted)} packages")
-    if "torch" in wanted:
+    report(f"Installing {len(missing)} packages")
+    if "torch" in missing:
         await _run_pip(*await asyncio.to_thread(index_options), "-r", str(TORCH_LOCK))
-    if wanted.keys() - {"torch"}:
+    if missing.keys() - {"torch"}:
         await _run_pip("--require-hashes", "-r", str(LOCK))
-    return sorted(wanted)
+    return sorted(missing)
 
 
 async def _run_pip(*arguments: str) -> None:

@@ -28,7 +28,7 @@ def warn_of_size(model: str, task: str) -> None:
 
 
 def billions(model: str) -> float | None:
-    """Return the billions of parameters in the name of a model, or of what an embedded one is made from.
+    """Return the billions of parameters in the name of a model, or of the base of an embedded one.
 
     >>> billions("qwen2.5:0.5b-instruct"), billions("tiny"), billions("gpt-5")
     (0.5, 0.135, None)

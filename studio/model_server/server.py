@@ -50,7 +50,7 @@ class ServerFiles:
         self.log, self.lock, self.running = (self.state.with_name(name) for name in ("server.log", "lock", "running"))
 
     def prepare(self) -> None:
-        """Make the folder."""
+        """Create the folder."""
         folder = self.state.parent
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -113,7 +113,7 @@ async def stop(home: Path) -> bool:
     for kind in (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + 10
         if is_model_server_running(files.home):
-            with suppress(ProcessLookupError):  # gone since we looked
+            with suppress(ProcessLookupError):  # it has ended meanwhile
                 leads = os.getpgid(state.pid) == state.pid  # in the foreground, its group may be that of a script
                 (os.killpg if leads else os.kill)(state.pid, kind)
         while is_model_server_running(files.home) and time.monotonic() < deadline:  # noqa: ASYNC110 - it gives no event
@@ -190,7 +190,7 @@ async def _start(
             os.set_inheritable(running.fileno(), True)
             os.execve(command[0], command, environment)  # noqa: S606 - our own command line, no shell
     report(f"Starting vLLM (log: {files.log})")
-    # No await until it is written down: nothing may come between, or nobody would know of the process.
+    # No await until the state is written: a cancellation in between would leave an unknown process.
     pid = _spawn(command, environment, files)
     state = ModelServerState(pid=pid, options=options, started=time.time())
     files.write(state)

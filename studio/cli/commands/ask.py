@@ -107,8 +107,8 @@ async def resume(
     as_json: JsonOption = False,
 ) -> None:
     """Resume an interrupted or forked run, or show the answer of a finished one."""
-    given = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
-    budget = None if given == Budget() else given
+    limits = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
+    budget = None if limits == Budget() else limits
     settings = options.settings_with(wait=wait)
     async with open_store(settings) as store:
         thread = await store.threads.complete(thread)

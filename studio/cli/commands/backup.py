@@ -47,9 +47,9 @@ async def restore(
     with activity("Checking" if check else "Restoring"):
         work = asyncio.to_thread(verify, file) if check else restore_archive(settings, file, force=force)
         manifest = await work
-    made = f"made {manifest.created_at} by sleuth {manifest.release}"
+    origin = f"made {manifest.created_at} by sleuth {manifest.release}"
     line = f"{file} is complete" if check else f"Restored to {settings.home}"
-    emit(manifest, as_json, f"{line}: {_counted(manifest)}, {made}.")
+    emit(manifest, as_json, f"{line}: {_counted(manifest)}, {origin}.")
 
 
 def _counted(manifest: Manifest) -> str:

@@ -183,8 +183,9 @@ async def _model_server(settings: Settings) -> str:
         names = list(listed)
         absent = {settings.model, *settings.models.values()} - {None, EVIDENCE_CHECKER, *names}
         if absent or not names:
-            wanted = ", ".join(str(name) for name in absent) or "any model"
-            raise ModelError(f"{settings.model_url} does not serve {wanted}; it lists: {', '.join(names) or 'nothing'}")
+            missing = ", ".join(map(str, absent)) or "any model"
+            listing = ", ".join(names) or "nothing"
+            raise ModelError(f"{settings.model_url} does not serve {missing}; it lists: {listing}")
         if len(names) > 1 and settings.model is None and "default" not in settings.models:
             raise ModelError(f"{settings.model_url} lists several models, set SLEUTH_MODEL to one: {', '.join(names)}")
         served = []
@@ -236,19 +237,19 @@ def _catalogue(settings: Settings) -> str:
         url = url.update_query_dict({"connect_timeout": str(CONNECT_SECONDS)})
     elif not Path(str(url.database)).exists():
         return EMPTY
-    own = documents.c.owner == settings.owner, documents.c.collection == settings.collection
+    conditions = documents.c.owner == settings.owner, documents.c.collection == settings.collection
     engine = open_engine(url)
     try:
         with transaction(engine) as connection:
             if not inspect(connection).has_table(meta.name):
                 return EMPTY
-            found = int(connection.scalar(select(meta.c.value).where(meta.c.key == "schema_version")) or 0)
-            if found > SCHEMA_VERSION:
-                raise StoreTooNew(f"written by a newer sleuth (schema {found}, this one reads up to {SCHEMA_VERSION})")
-            count = connection.scalar(select(func.count()).select_from(documents).where(*own))
+            schema = int(connection.scalar(select(meta.c.value).where(meta.c.key == "schema_version")) or 0)
+            if schema > SCHEMA_VERSION:
+                raise StoreTooNew(f"written by a newer sleuth (schema {schema}, this one reads up to {SCHEMA_VERSION})")
+            count = connection.scalar(select(func.count()).select_from(documents).where(*conditions))
     finally:
         engine.dispose()
-    return f"schema {found}, {counted(int(count or 0), 'document')} in {settings.collection!r}"
+    return f"schema {schema}, {counted(int(count or 0), 'document')} in {settings.collection!r}"
 
 
 @in_thread

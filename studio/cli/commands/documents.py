@@ -155,9 +155,9 @@ async def show(
     async with await Collection.open(Settings(), check_embedder=False) as collection:
         document = await collection.document(await collection.complete_id(id_))
     about = f"{document.source} · {document.media_type} · added {document.added_at[:19]} UTC"
-    known = {name: getattr(document, name) for name in ("author", "date", "language")}
-    known |= {"tags": ", ".join(document.tags), **document.meta}
-    about += "".join(f" · {name} {value}" for name, value in known.items() if value)
+    fields = {name: getattr(document, name) for name in ("author", "date", "language")}
+    fields |= {"tags": ", ".join(document.tags), **document.meta}
+    about += "".join(f" · {name} {value}" for name, value in fields.items() if value)
     emit(
         asdict(document),
         as_json,
@@ -190,8 +190,8 @@ async def tag(
     """Keep the present documents under a name."""
     settings = options.settings_with(wait=wait)
     async with open_collection(settings, "exclusive", command="sleuth docs tag") as collection:
-        made = await collection.tag(name)
-    emit(asdict(made), as_json, f"Tagged {counted(made.documents, 'document')} as {name}.")
+        created = await collection.tag(name)
+    emit(asdict(created), as_json, f"Tagged {counted(created.documents, 'document')} as {name}.")
 
 
 @docs_app.command()
@@ -201,10 +201,10 @@ async def tags(*, as_json: JsonOption = False) -> None:
     async with await Collection.open(Settings(), check_embedder=False) as collection:
         listed = await collection.tags()
     table = Listing("tag", "documents", "made (UTC)", right=["documents"])
-    for each in listed:
-        table.add_row(Text(each.name), f"{each.documents}", each.created_at[:19])
+    for row in listed:
+        table.add_row(Text(row.name), f"{row.documents}", row.created_at[:19])
     nothing = "No tags yet. Make one with: sleuth docs tag NAME"
-    emit([asdict(each) for each in listed], as_json, table if listed else nothing)
+    emit([asdict(row) for row in listed], as_json, table if listed else nothing)
 
 
 @docs_app.command()
@@ -231,9 +231,9 @@ async def restore_tag(
 ) -> None:
     """Replace all documents of the collection by those of a tag."""
     async with open_ingestion(options.settings_with(wait=wait), command="sleuth docs restore") as ingestion:
-        found = await ingestion.restore(name)
-    counts = f"{found.added} added, {found.updated} updated, {found.removed} removed"
-    emit(asdict(found), as_json, f"Restored {name}: {counts}.")
+        restored = await ingestion.restore(name)
+    counts = f"{restored.added} added, {restored.updated} updated, {restored.removed} removed"
+    emit(asdict(restored), as_json, f"Restored {name}: {counts}.")
 
 
 @run_async
@@ -255,8 +255,8 @@ async def search(
         raise UsageError("--explain works with graph search only. Add --mode graph.")
     settings = options.settings_with(wait=wait)
     async with open_collection(settings, "search", command="sleuth search") as collection:
-        found = await collection.search(Query(text=query, k=k, mode=chosen, where=where))
-    hits = [at_words(hit, query) for hit in found]
+        hits = await collection.search(Query(text=query, k=k, mode=chosen, where=where))
+    hits = [at_words(hit, query) for hit in hits]
     lines = [line for hit in hits for line in _hit_lines(hit, explain)]
     nothing = "No passages found."
     if chosen != "dense" and settings.embedder != NONE:

@@ -72,9 +72,9 @@ async def make(
                 show(f"Written: {dropped['']} of {number}. Dropped: {dropped.total() - dropped['']}.")
     del dropped[""]
     rows = await asyncio.to_thread(read_made, out)
-    made = {kind: count_kind(rows, kind) for kind in counts}
-    shown = {"file": str(out), "made": made, "wanted": counts, "dropped": dropped}
-    emit(shown, as_json, Text("\n".join(_made_in_words(out, made, counts, dropped))))
+    written = {kind: count_kind(rows, kind) for kind in counts}
+    result = {"file": str(out), "made": written, "wanted": counts, "dropped": dropped}
+    emit(result, as_json, Text("\n".join(_counts_in_words(out, written, counts, dropped))))
     if not rows:
         raise typer.Exit(1)
 
@@ -88,25 +88,27 @@ async def feedback(
 ) -> None:
     """Write the questions of rated runs: good answers as gold, bad ones with a comment without gold."""
     async with open_store(Settings()) as store:
-        added, kept = await export_feedback(RunService(store), out)
+        added, earlier = await export_feedback(RunService(store), out)
     good, bad = (sum(row["type"] == kind for row in added) for kind in (WITH_GOLD, WITHOUT_GOLD))
-    lines = [f"{out}: {counted(len(added), 'question')} added, {good} with gold, {bad} without; {kept} were there."]
+    lines = [f"{out}: {counted(len(added), 'question')} added, {good} with gold, {bad} without; {earlier} were there."]
     if bad:
         lines.append(f"The {bad} of type {WITHOUT_GOLD} have no answer yet: read the comment, then add `answer`.")
-    if not added and not kept:
+    if not added and not earlier:
         lines.append("No run has a rating yet. The page has thumbs below each answer.")
-    shown = {"file": str(out), "added": len(added), "with_gold": good, "without_gold": bad, "kept": kept}
-    emit(shown, as_json, Text("\n".join(lines)))
+    result = {"file": str(out), "added": len(added), "with_gold": good, "without_gold": bad, "kept": earlier}
+    emit(result, as_json, Text("\n".join(lines)))
 
 
-def _made_in_words(out: Path, made: Mapping[Kind, int], wanted: Mapping[Kind, int], dropped: Counter[str]) -> list[str]:
-    total = sum(made.values())
-    kinds = ", ".join(f"{made[kind]} of {count} {kind}" for kind, count in wanted.items())
+def _counts_in_words(
+    out: Path, written: Mapping[Kind, int], requested: Mapping[Kind, int], dropped: Counter[str]
+) -> list[str]:
+    total = sum(written.values())
+    kinds = ", ".join(f"{written[kind]} of {count} {kind}" for kind, count in requested.items())
     lines = [f"{counted(total, 'question')} in {out}: {kinds}."]
     if dropped:
         lines.append(f"Dropped {counted(dropped.total(), 'candidate')}:")
         lines += [f"  {count} × {reason}" for reason, count in dropped.most_common()]
-    if total < sum(wanted.values()):
+    if total < sum(requested.values()):
         lines.append(
             "There are fewer than requested. A larger model or budget, more documents or a rerun may give more."
         )
@@ -154,15 +156,16 @@ async def evaluate_command(
     The budget limits the whole evaluation.
     """
     if compare_:
-        found = compare(*compare_)
-        differing = ", ".join(found["differing"]) or "nothing"
-        about = f"b = {found['b']}, a = {found['a']}; the two differ in: {differing}"
-        emit(found, as_json, Group(about, *found["labels"], _listing(difference_table(found["differences"]))))
+        comparison = compare(*compare_)
+        differing = ", ".join(comparison["differing"]) or "nothing"
+        about = f"b = {comparison['b']}, a = {comparison['a']}; the two differ in: {differing}"
+        table = _listing(difference_table(comparison["differences"]))
+        emit(comparison, as_json, Group(about, *comparison["labels"], table))
         return
     settings = Settings()
     profiles: tuple[Profile, ...] = ("default", "paper") if profile == "both" else (profile or settings.profile,)
     chosen = list(METHODS) if methods.strip() == "all" else _names(methods)
-    wanted = Evaluation(
+    evaluation = Evaluation(
         paths=tuple(questions or ()),
         out=out or Path(),
         modes=tuple(find_mode(name) for name in _names(retrieval)),
@@ -181,29 +184,29 @@ async def evaluate_command(
         limit=limit,
         seed=seed,
     )
-    _check_complete(wanted, out)
+    _check_complete(evaluation, out)
     with _progress() as show:
-        report = await evaluate(settings, wanted, on_progress=show)
-    emit(report, as_json, _in_words(report, wanted.out))
+        report = await evaluate(settings, evaluation, on_progress=show)
+    emit(report, as_json, _in_words(report, evaluation.out))
 
 
 def _names(text: str) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
-def _check_complete(wanted: Evaluation, out: Path | None) -> None:
+def _check_complete(evaluation: Evaluation, out: Path | None) -> None:
     """Raise UsageError if options are missing or conflict."""
-    if not wanted.paths:
+    if not evaluation.paths:
         raise UsageError(
             "No questions were given. For example: sleuth eval QUESTIONS.jsonl --methods par-rag --out FOLDER"
         )
-    if not (wanted.modes or wanted.systems):
+    if not (evaluation.modes or evaluation.systems):
         raise UsageError(
             "Nothing to evaluate. Give --methods plain-rag,par-rag, or --retrieval keyword,dense,hybrid, or both."
         )
     if out is None:
         raise UsageError("No output folder was given. Add --out FOLDER.")
-    if wanted.players and wanted.players.model and wanted.judge:
+    if evaluation.players and evaluation.players.model and evaluation.judge:
         raise UsageError("There is no judge without a model server. Remove --judge.")
 
 

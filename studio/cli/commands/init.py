@@ -36,17 +36,17 @@ def init(
         raise UsageError(f"{FILE} exists in this folder. Edit it, or replace it with: sleuth init --force")
     settings = Settings()
     usual = [f"http://127.0.0.1:{port}/v1" for port in PORTS]
-    found = asyncio.run(find_servers(list(dict.fromkeys([settings.model_url, *usual]))))
+    servers = asyncio.run(find_servers(list(dict.fromkeys([settings.model_url, *usual]))))
     ask = _first if yes else _ask
-    url = ask("Model server (a number or an address)", list(found), settings.model_url)
-    models = found.get(url.rstrip("/"), [])
+    url = ask("Model server (a number or an address)", list(servers), settings.model_url)
+    models = servers.get(url.rstrip("/"), [])
     model = ask("Model (a number or a name)", models, None) if len(models) > 1 else None
     embedder = ask("Embedder (a number, a name, a folder or an address)", [settings.embedder, NONE], None)
     folder = "" if yes else _prompt("Folder to ingest now (Enter: none)", "", show_default=False)
     FILE.write_text(to_toml({"model_url": url, "model": model, "embedder": embedder}), encoding="utf-8")
     console = progress_console()
     console.print(f"Wrote {FILE}.")
-    if not found:
+    if not servers:
         console.print("No model server answers yet. Start one, for example with: sleuth model serve")
     if folder:
         ingest([str(Path(folder).expanduser())])
@@ -56,8 +56,8 @@ def init(
 
 async def find_servers(urls: Sequence[str]) -> dict[str, list[str]]:
     """Return the models of the servers that answer by address, without embedders."""
-    found = await asyncio.gather(*map(_models, urls))
-    return {url.rstrip("/"): models for url, models in zip(urls, found, strict=True) if models is not None}
+    replies = await asyncio.gather(*map(_models, urls))
+    return {url.rstrip("/"): models for url, models in zip(urls, replies, strict=True) if models is not None}
 
 
 async def _models(url: str) -> list[str] | None:

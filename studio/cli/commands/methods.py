@@ -31,9 +31,8 @@ def _json(method: Method) -> dict[str, object]:
         {"name": name, "default": field.default, "help": field.description}
         for name, field in method.settings.model_fields.items()
     ]
-    about = {"name": method.name, "line": method.line, "paper": method.paper, "when": method.when}
     return {
-        **about,
+        **{"name": method.name, "line": method.line, "paper": method.paper, "when": method.when},
         "baseline": method.baseline,
         "typical_calls": method.calls,
         "nodes": method.nodes(),
@@ -54,8 +53,8 @@ def _in_words(method: Method) -> Text:
 def _parts(method: Method) -> Text:
     """Return the parts of the paper, each with its status under `profile=paper`."""
     text = Text("parts of the paper, with profile=paper:\n" if method.parts else "")
-    for each in method.parts.values():
-        text.append(f"  {each.status}: ".ljust(19), _COLORS[each.status]).append(f"{each.part} ({each.source})")
-        text.append(f"; {', '.join(each.settings)}" if each.settings else "", "cyan").append("\n")
-        text.append(f"{' ' * 19}{each.note}\n" if each.note else "", "dim")
+    for part in method.parts.values():
+        text.append(f"  {part.status}: ".ljust(19), _COLORS[part.status]).append(f"{part.part} ({part.source})")
+        text.append(f"; {', '.join(part.settings)}" if part.settings else "", "cyan").append("\n")
+        text.append(f"{' ' * 19}{part.note}\n" if part.note else "", "dim")
     return text

@@ -118,23 +118,23 @@ async def serve(
         await _offer_change(settings.home, options.model_name)
     with activity("Looking for a running model server", live=not foreground) as report:
         try:
-            found = await server.serve(settings.home, options, report, weights=weights, foreground=foreground)
+            current = await server.serve(settings.home, options, report, weights=weights, foreground=foreground)
         except ModelUnavailable as error:  # the smallest model, which is installed, can always be served
             typer.echo(f"{error} Serving tiny instead.", err=True)
             usual = default_options("tiny")
             options = replace(options, model="tiny", dtype=dtype or usual.dtype, adapter=usual.adapter)
-            found = await server.serve(settings.home, options, report, foreground=foreground)
-    is_other = "model_url" in settings.model_fields_set and found.url != settings.model_url
-    hint = f"\nTo use it: export SLEUTH_MODEL_URL={found.url}" if is_other else ""
-    emit(found, as_json, _in_words(found) + _differences(found.options, options) + hint)
+            current = await server.serve(settings.home, options, report, foreground=foreground)
+    is_other = "model_url" in settings.model_fields_set and current.url != settings.model_url
+    hint = f"\nTo use it: export SLEUTH_MODEL_URL={current.url}" if is_other else ""
+    emit(current, as_json, _in_words(current) + _differences(current.options, options) + hint)
 
 
-async def _offer_change(home: Path, wanted: str) -> None:
+async def _offer_change(home: Path, name: str) -> None:
     """Stop the server of another model if the person at the terminal wants that."""
     running = await server.status(home)
-    if running.pid is None or running.model == wanted or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if running.pid is None or running.model == name or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
-    if not typer.confirm(f"{running.model} is running at {running.url}. Stop it and serve {wanted}?", err=True):
+    if not typer.confirm(f"{running.model} is running at {running.url}. Stop it and serve {name}?", err=True):
         raise typer.Exit(1)
     await server.stop(home)
 
@@ -143,8 +143,8 @@ async def _offer_change(home: Path, wanted: str) -> None:
 @run_async
 async def status(as_json: JsonOption = False) -> None:
     """Show the status of the embedded model server."""
-    found = await server.status(Settings().home)
-    emit(found, as_json, _in_words(found))
+    current = await server.status(Settings().home)
+    emit(current, as_json, _in_words(current))
 
 
 @model_app.command()
@@ -156,17 +156,17 @@ async def stop(as_json: JsonOption = False) -> None:
     emit({"ended": int(ended)}, as_json, "Stopped." if ended else "It was not running.")
 
 
-def _differences(running: ServeOptions | None, wanted: ServeOptions) -> str:
+def _differences(running: ServeOptions | None, requested: ServeOptions) -> str:
     """Return a line with the options that a server which ran already does not have."""
-    if running is None or running == wanted:
+    if running is None or running == requested:
         return ""
-    values = [f"{name}={value}" for name, value in asdict(running).items() if value != getattr(wanted, name)]
+    values = [f"{name}={value}" for name, value in asdict(running).items() if value != getattr(requested, name)]
     return f"\nIt was already running, with {', '.join(values)}. To change that, first: sleuth model stop"
 
 
-def _in_words(found: server.ServerStatus) -> str:
-    if found.state == "stopped":
+def _in_words(current: server.ServerStatus) -> str:
+    if current.state == "stopped":
         return "Stopped. Start it with: sleuth model serve"
-    if found.state == "dead":
-        return f"Crashed (log: {found.log}). Restart it with: sleuth model serve"
-    return f"{found.model} is {found.state} at {found.url} (process {found.pid}, log: {found.log})"
+    if current.state == "dead":
+        return f"Crashed (log: {current.log}). Restart it with: sleuth model serve"
+    return f"{current.model} is {current.state} at {current.url} (process {current.pid}, log: {current.log})"

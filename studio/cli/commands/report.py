@@ -54,24 +54,15 @@ async def report(
     values = options.parse_pairs(set_)
     values |= {"method": method} if method else {}
     values |= {"approve": True} if approve else {}
-    request = RunRequest(
-        question=question,
-        method=REPORT,
-        values=values,
-        budget=budget,
-        where=where,
-        thread=thread,
-    )
+    request = RunRequest(question=question, method=REPORT, values=values, budget=budget, where=where, thread=thread)
     async with open_sleuth(settings, command="sleuth report") as sleuth:
         warn_of_size(sleuth.model, "a report")
-        shown = partial(watch, console=progress_console(), on_stop=sleuth.runs.mark_stopped, verbose=verbose)
-        answer = await shown(sleuth.run(request))
+        show = partial(watch, console=progress_console(), on_stop=sleuth.runs.mark_stopped, verbose=verbose)
+        answer = await show(sleuth.run(request))
         while answer.asks is not None and sys.stdin.isatty():
             reply = await asyncio.to_thread(_edit, answer)
             again = request.model_copy(update={"question": reply, "thread": answer.thread})
-            answer = await watch(
-                sleuth.run(again), progress_console(), on_stop=sleuth.runs.mark_stopped, verbose=verbose
-            )
+            answer = await show(sleuth.run(again))
     if answer.asks is None:
         await save(answer, out or [], FORMATS)
     emit(answer.to_json(), as_json, answer_view(answer))
@@ -85,8 +76,8 @@ _HELP = """\
 def _edit(answer: Answer) -> str:
     """Let the person edit the outline in their editor, and return their reply."""
     assert answer.asks
-    (shown,) = answer.asks["action_requests"]
-    lines = [f"{each['heading']}: {each['question']}" for each in shown["args"]["sections"]]
+    (outline,) = answer.asks["action_requests"]
+    lines = [f"{section['heading']}: {section['question']}" for section in outline["args"]["sections"]]
     with NamedTemporaryFile("w+", suffix=".txt", encoding="utf-8") as file:
         file.write("\n".join([_HELP, *lines, ""]))
         file.flush()
@@ -96,10 +87,10 @@ def _edit(answer: Answer) -> str:
         except (OSError, subprocess.CalledProcessError, ValueError) as error:
             raise UsageError(f"The editor {editor!r} cannot be used ({error}). Set EDITOR.") from None
         edited = Path(file.name).read_text(encoding="utf-8")
-    kept = [line.strip() for line in edited.splitlines() if line.strip() and not line.startswith("#")]
-    if kept == lines:
+    edited_lines = [line.strip() for line in edited.splitlines() if line.strip() and not line.startswith("#")]
+    if edited_lines == lines:
         return "approve"
-    parts = [line.partition(":") for line in kept]
+    parts = [line.partition(":") for line in edited_lines]
     sections = [
         {"heading": before.strip(), "question": after.strip()} if after else before for before, _, after in parts
     ]

@@ -41,8 +41,8 @@ runs_app = typer.Typer(no_args_is_help=True, help="List, inspect, fork, export, 
 @asynccontextmanager
 async def _open_runs(lock: LockMode | None = None, command: str = "") -> AsyncIterator[RunService]:
     settings = Settings()
-    held = hold(settings.home, lock, command=command, wait=settings.wait) if lock else nullcontext()
-    async with held, open_store(settings) as store:
+    home_lock = hold(settings.home, lock, command=command, wait=settings.wait) if lock else nullcontext()
+    async with home_lock, open_store(settings) as store:
         yield RunService(store)
 
 
@@ -75,7 +75,7 @@ async def list_(
 def _with_subruns(threads: list[Thread]) -> list[Thread]:
     """Return the threads with the sub-runs of each run directly after it."""
     place = {thread.id: at for at, thread in enumerate(threads)}
-    return sorted(threads, key=lambda each: (place.get(each.part_of, place[each.id]), each.subrun, each.created_at))
+    return sorted(threads, key=lambda run: (place.get(run.part_of, place[run.id]), run.subrun, run.created_at))
 
 
 @runs_app.command()
@@ -86,8 +86,8 @@ async def show(thread: ThreadArgument, *, as_json: JsonOption = False) -> None:
         answer = await runs.answer(await runs.store.threads.complete(thread))
     async with await Collection.open(Settings(), check_embedder=False) as collection:
         await mark_changed(answer.citations, collection)
-    shown = [*([graph_view(answer.graph)] if answer.graph else []), answer_view(answer)]
-    emit(answer.to_json(), as_json, Group(*shown))
+    views = [*([graph_view(answer.graph)] if answer.graph else []), answer_view(answer)]
+    emit(answer.to_json(), as_json, Group(*views))
 
 
 @runs_app.command()
@@ -99,8 +99,8 @@ async def history(thread: ThreadArgument, *, as_json: JsonOption = False) -> Non
         moments = await history_of(runs, row.id)
     steps, ids = Counter(moment.step for moment in moments), shorten_ids([moment.checkpoint for moment in moments])
     method = runnable(row.method)
-    shown = [(moment, ids[moment.checkpoint] if steps[moment.step] > 1 else "") for moment in moments]  # of forks
-    lines = (_moment_line(moment, method, id) for moment, id in shown)
+    labels = [ids[moment.checkpoint] if steps[moment.step] > 1 else "" for moment in moments]  # of forks
+    lines = (_moment_line(moment, method, label) for moment, label in zip(moments, labels, strict=True))
     emit([moment.to_json() for moment in moments], as_json, Group(*lines))
 
 
@@ -142,18 +142,18 @@ async def fork(
     changes = _changes(state or [])
     async with _open_runs() as runs:
         whole = await runs.store.threads.complete(thread)
-        made = await fork_run(runs, whole, at=at, changes=changes, into=method, name=name)
-        forked = await runs.state(await runs.store.threads.get(made["thread"]), made["checkpoint"])
+        branch = await fork_run(runs, whole, at=at, changes=changes, into=method, name=name)
+        forked = await runs.state(await runs.store.threads.get(branch["thread"]), branch["checkpoint"])
     following = ", ".join(forked.next) or "the end"
-    lines = [f"Forked: checkpoint {made['checkpoint']}, before {following}"]
+    lines = [f"Forked: checkpoint {branch['checkpoint']}, before {following}"]
     lines += [f"What {following} writes replaces your change of the same field or key."] if changes else []
     lines += ["Without --state or --method, the same nodes run again."] if not (changes or method) else []
-    emit(made, as_json, "\n".join([*lines, f"Run it with: sleuth resume {made['thread']}"]))
+    emit(branch, as_json, "\n".join([*lines, f"Run it with: sleuth resume {branch['thread']}"]))
 
 
-def _changes(given: list[str]) -> dict[str, Any]:
+def _changes(texts: list[str]) -> dict[str, Any]:
     changes = {}
-    for text in given:
+    for text in texts:
         name, _, value = text.partition("=")
         try:
             changes[name] = json.loads(value)
@@ -216,10 +216,10 @@ async def prune(
         emit({**asdict(PruneReport()), "would_remove": would}, as_json, _in_words(planned, older_than, keep_last))
         return
     async with _open_runs("alone", "sleuth runs prune") as runs:
-        gone = await prune_runs(runs, older_than=seconds, keep_last=keep_last)
-    human = f"Removed {counted(gone.threads, 'run')}, {counted(gone.checkpoints, 'checkpoint')}"
-    human += f" and {counted(gone.texts, 'text')}."
-    emit(gone, as_json, human)
+        report = await prune_runs(runs, older_than=seconds, keep_last=keep_last)
+    human = f"Removed {counted(report.threads, 'run')}, {counted(report.checkpoints, 'checkpoint')}"
+    human += f" and {counted(report.texts, 'text')}."
+    emit(report, as_json, human)
 
 
 def _in_words(planned: PrunePreview, older_than: str | None, keep_last: int | None) -> RenderableType:
@@ -229,8 +229,8 @@ def _in_words(planned: PrunePreview, older_than: str | None, keep_last: int | No
     table = Listing("thread", "method", "last changed (UTC)", "question", folded=["question"])
     for thread in _with_subruns(planned.threads):
         table.add_row(thread.id, thread.method, thread.updated_at[:19], Text(thread.question[:200]))
-    given = {"--older-than": older_than, "--keep-last": keep_last}
-    options = [word for name, value in given.items() if value is not None for word in (name, f"{value}")]
+    values = {"--older-than": older_than, "--keep-last": keep_last}
+    options = [word for name, value in values.items() if value is not None for word in (name, f"{value}")]
     counts = f"{counted(len(planned.threads), 'run')} and {counted(sum(planned.checkpoints.values()), 'checkpoint')}"
     command = shlex.join(["sleuth", "runs", "prune", *options, "--yes"])
     line = f"This would remove {counts}. Nothing was removed. To remove them: {command}"

@@ -89,12 +89,12 @@ async def survey(
 
 def _read_columns(file: Path) -> list[dict[str, Any]]:
     try:
-        found = tomllib.loads(file.read_text(encoding="utf-8"))
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}.") from None
     except ValueError as error:
         raise UsageError(f"{file} is not TOML: {error}.") from None
-    columns: Any = found.get("columns")
+    columns: Any = content.get("columns")
     if not isinstance(columns, list) or not columns:
         raise UsageError(f'{file} has no columns. Begin each with [[columns]], then name = "…" and question = "…".')
     return columns
@@ -105,13 +105,13 @@ async def _estimate(sleuth: Sleuth, where: str, chosen: dict[str, Any]) -> str:
     documents = len((await list_all(sleuth.collection, where=where))[: chosen["limit"]])
     columns = len(chosen["columns"]) or 1
     calls = documents * columns
-    told = f"{counted(documents, 'document')}, {'at least ' if chosen['thorough'] or not chosen['columns'] else ''}"
-    told += counted(calls, "model call")
-    runs = [each for each in await sleuth.runs.store.threads.list_newest(limit=50) if each.seconds and each.calls]
+    text = f"{counted(documents, 'document')}, {'at least ' if chosen['thorough'] or not chosen['columns'] else ''}"
+    text += counted(calls, "model call")
+    runs = [run for run in await sleuth.runs.store.threads.list_newest(limit=50) if run.seconds and run.calls]
     if not runs:
-        return f"{told}. How long a call takes is not known yet: --limit 5 tries it."
-    seconds = calls * sum(each.seconds or 0 for each in runs) / sum(each.calls or 0 for each in runs)
-    return f"{told}, about {seconds / 60:.0f} minutes at the speed of earlier runs. Ctrl-C stops it; it can be resumed."
+        return f"{text}. How long a call takes is not known yet: --limit 5 tries it."
+    seconds = calls * sum(run.seconds or 0 for run in runs) / sum(run.calls or 0 for run in runs)
+    return f"{text}, about {seconds / 60:.0f} minutes at the speed of earlier runs. Ctrl-C stops it; it can be resumed."
 
 
 async def ask_all(sleuth: Sleuth, question: str, *, where: str, as_json: bool) -> None:
@@ -136,7 +136,7 @@ async def _count(events: AsyncGenerator[Event], progress: Progress) -> AsyncGene
                 progress.advance(task, event.node == "read" and event.state == "finished")
                 continue
             if isinstance(event, Step) and event.node == "select" and event.state == "finished":
-                progress.update(task, total=sum(bool(each) for each in event.update.get("documents", {}).values()))
+                progress.update(task, total=sum(map(bool, event.update.get("documents", {}).values())))
             if isinstance(event, Answer):
                 progress.stop()
             yield event

@@ -55,16 +55,8 @@ async def sync(
         if yes or asks:
             console.print(Text("\n".join(_plan_lines(diff))), soft_wrap=True)
         if not (yes or (asks and typer.confirm("Apply these changes?", err=True))):
-            command = shlex.join(
-                [
-                    "sleuth",
-                    "sync",
-                    folder,
-                    *(["--watch"] if watch else []),
-                    *(f"--meta={each}" for each in meta or ()),
-                    "--yes",
-                ]
-            )
+            flags = [*(["--watch"] if watch else []), *(f"--meta={field}" for field in meta or ()), "--yes"]
+            command = shlex.join(["sleuth", "sync", folder, *flags])
             lines = [] if asks else _plan_lines(diff)
             human = Text("\n".join([*lines, f"Nothing was changed. To apply these changes: {command}"]))
             emit({**_as_json(diff), "applied": None}, as_json, human)

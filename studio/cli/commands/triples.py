@@ -60,10 +60,10 @@ async def read(
     cost = f"{counted(done.calls, 'model call')}, {counted(done.tokens, 'token')}"
     where = f"{read_total} of {passages} passages are processed. {cost}."
     more = "" if read_total >= passages else "\nRun `sleuth triples read` again to continue."
-    shown: dict[str, object] = {"read": done.read, "failed": done.failed, "triples": done.triples, "calls": done.calls}
-    shown |= {"tokens": done.tokens, "passages_read": read_total, "passages": passages, "warnings": done.warnings}
+    result: dict[str, object] = {"read": done.read, "failed": done.failed, "triples": done.triples, "calls": done.calls}
+    result |= {"tokens": done.tokens, "passages_read": read_total, "passages": passages, "warnings": done.warnings}
     warnings = "".join(f"\n! {warning}" for warning in done.warnings)
-    emit(shown, as_json, Text(f"{counts}.\n{where}{more}{warnings}"))
+    emit(result, as_json, Text(f"{counts}.\n{where}{more}{warnings}"))
 
 
 async def _compare_names(collection: Collection) -> None:
@@ -77,8 +77,8 @@ async def _compare_names(collection: Collection) -> None:
 async def _coverage(collection: Collection, name: str) -> tuple[int, int]:
     """Return the number of passages that a model has processed with the current prompt, and of all passages."""
     version = await prompt_version()
-    found = await asyncio.to_thread(collection.triples().summary)
-    read_total = next((each.passages for each in found if (each.model, each.version) == (name, version)), 0)
+    rows = await asyncio.to_thread(collection.triples().summary)
+    read_total = next((row.passages for row in rows if (row.model, row.version) == (name, version)), 0)
     return read_total, (await collection.count())[1]
 
 
@@ -103,15 +103,15 @@ def _progress(before: int, passages: int) -> Iterator[Callable[[ExtractionReport
 async def status(*, as_json: JsonOption = False) -> None:
     """Show the number of passages that each model has processed."""
     async with await Collection.open(Settings(), check_embedder=False) as collection:
-        found, passages = await asyncio.to_thread(collection.triples().summary), (await collection.count())[1]
+        rows, passages = await asyncio.to_thread(collection.triples().summary), (await collection.count())[1]
     lines = [
-        f"{each.model} ({'imported' if each.version == IMPORTED else f'prompt {each.version[:8]}'}): "
-        f"{each.passages:,} of {passages:,} passages, {counted(each.triples, 'triple')}"
-        for each in found
+        f"{row.model} ({'imported' if row.version == IMPORTED else f'prompt {row.version[:8]}'}): "
+        f"{row.passages:,} of {passages:,} passages, {counted(row.triples, 'triple')}"
+        for row in rows
     ]
     nothing = f"None of {passages:,} passages is processed yet. Run: sleuth triples read, or sleuth triples import FILE"
-    shown = {"passages": passages, "readings": [asdict(each) for each in found]}
-    emit(shown, as_json, Text("\n".join(lines) or nothing))
+    result = {"passages": passages, "readings": [asdict(row) for row in rows]}
+    emit(result, as_json, Text("\n".join(lines) or nothing))
 
 
 @triples_app.command("import")
@@ -133,8 +133,8 @@ async def import_(
             part = {mark: read.found[mark] for mark in marks[at : at + BATCH]}
             await store.put(part, version=IMPORTED)
         await _compare_names(collection)
-    count = sum(len(those) for those in read.found.values())
-    shown = {"model": model, "passages": len(read.found), "triples": count, "lines": read.lines}
+    count = sum(map(len, read.found.values()))
+    result = {"model": model, "passages": len(read.found), "triples": count, "lines": read.lines}
     unknown = f"\n! {read.unknown} of {read.lines} lines match no passage of the collection." if read.unknown else ""
     text = f"Stored {counted(count, 'triple')} of {counted(len(read.found), 'passage')} for {model}.{unknown}"
-    emit({**shown, "unknown": read.unknown}, as_json, Text(text))
+    emit({**result, "unknown": read.unknown}, as_json, Text(text))

@@ -158,4 +158,4 @@ async def test_other_file_is_refused_and_removed(
 
 async def test_given_file_is_compared(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="There is no file"):
-        await ensure_weights(MODELS["small"], tmp_path, print, given=tmp_path / "none")
+        await ensure_weights(MODELS["small"], tmp_path, print, file=tmp_path / "none")
