@@ -88,7 +88,8 @@ async def test_comparison_is_checked_by_the_date_of_each(answer: str, also: str)
     verdict = await case.run("Which was built first, the mill or the ferry?", checker=Dating())
     assert verdict["text"] == answer
     assert verdict["support"].get("weak", False) == bool(also)
-    assert verdict["support"].get("also", {"text": ""})["text"] == also
+    other = verdict["support"].get("also", {"text": "", "citations": []})
+    assert (other["text"], [each["quote"] for each in other["citations"]]) == (also, [ferry.text] if also else [])
 
 
 @pytest.mark.parametrize(("probability", "is_weak"), [(0.9, False), (0.3, True)])

@@ -22,6 +22,7 @@ from sleuth.graphs.core.state import Question, RunState
 from sleuth.graphs.evidence.citations import (
     citation_at,
     cite_closest,
+    cite_reading,
     ensure_verbatim_support,
     find_support,
     verified_citations,
@@ -34,6 +35,7 @@ from sleuth.graphs.evidence.retrieval import (
     short_names,
 )
 from sleuth.graphs.evidence.text_spans import find_quote, find_sentence, numbers_in, strip_marks
+from sleuth.tools.evidence_checker.checker import AnswerSpan, Reading
 from sleuth.tools.search.retriever import Query, Retriever
 from sleuth.tools.storage.archive import MemoryArchive
 from sleuth.tools.types import Explanation, Hit, Reason
@@ -254,6 +256,7 @@ def test_verify_quotes_resolves_every_literal_quote(text: str, data: Any) -> Non
     [
         ("Someone was born.", ["She was  born", "Holt was born here in 1861."]),
         ("The mayor of Varn is Lena Holt.", ["Its mayor is Dr. Lena Holt!"]),
+        ("A plaque.", ["A plaque hangs there."]),
         ("A plaque hangs on the Oss.", ["Varn lies on the Oss.", "A plaque hangs there."]),
         ("Niemand.", ["Varn lies on the Oss.", "A plaque hangs there."]),
     ],
@@ -261,6 +264,14 @@ def test_verify_quotes_resolves_every_literal_quote(text: str, data: Any) -> Non
 def test_sentence_cites_the_passages_that_share_its_words(text: str, quotes: list[str]) -> None:
     other = passage("other", "A plaque hangs there. Holt was born here in 1861.")
     assert [each["quote"] for each in cite_closest(text, [TOWN, other])] == quotes
+
+
+def test_cited_reading_follows_the_line_that_names_its_passage() -> None:
+    film, person = passage("film", "The Mill\nBy Ada Brask\nIn colour"), passage("ada", "She was born in Varn.")
+    span = AnswerSpan(passage=1, start=16, end=20, text="Varn", score=0.9)
+    read = Reading(answerable=0.9, yes=0, no=0, spans=(span,), relevance=(0.9, 0.9))
+    found = cite_reading("Where was she born?", read, [film, replace(person, title="Ada Brask")])
+    assert [each["quote"] for each in found] == ["By Ada Brask", "She was born in Varn."]
 
 
 @pytest.mark.parametrize(
@@ -309,7 +320,7 @@ class ByName:
             sentence="",
             gain=1.0,
         )
-        why = Explanation(parts=self._parts, reasons=(reason,))
+        why = Explanation(parts=self._parts, reasons=(reason, replace(reason, source="other", gain=0.5)))
         return [Hit(passage=TOWN, score=1.0, rank=1, why=why)]
 
 

@@ -137,7 +137,7 @@ def test_roles_of_the_checker(name: str, models: dict[str, str], roles: tuple[st
 
 def test_a_role_that_shows_no_passages_cannot_be_the_checkers() -> None:
     with pytest.raises(UsageError, match="cannot be the planner, only reader"):
-        with_reading_roles(Named("large"), Exact(), {"planner": EVIDENCE_CHECKER})
+        with_reading_roles(Named("large"), Exact(), dict.fromkeys(("planner", "refiner"), EVIDENCE_CHECKER))
 
 
 async def test_plain_rag_reads_without_a_server() -> None:

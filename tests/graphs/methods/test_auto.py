@@ -130,15 +130,22 @@ async def test_auto_continues_after_rejected_answer(
 
 
 @pytest.mark.parametrize(
-    ("values", "demo", "offered"), [({}, False, 4), ({"survey_documents": 3}, False, None), ({}, True, None)]
+    ("values", "demo", "documents", "offered"),
+    [
+        ({}, False, 4, 4),
+        ({}, False, 2, 2),
+        ({}, False, 1, None),
+        ({"survey_documents": 3}, False, 4, None),
+        ({}, True, 4, None),
+    ],
 )
 async def test_auto_offers_a_survey_and_starts_none(
-    store: Store, values: dict[str, Any], demo: bool, offered: int | None
+    store: Store, values: dict[str, Any], demo: bool, documents: int, offered: int | None
 ) -> None:
     def say(request: Request) -> Any:
         return word("Yes") if request.role == "evaluator" else reading("2")
 
-    folder = Folder([passage(each, text_of(each)) for each in CONTRACTS])
+    folder = Folder([passage(each, text_of(each)) for each in list(CONTRACTS)[:documents]])
     runs = RunService(store, Services(model=Replying(say), retriever=folder, demo=demo))
     id = await runs.start(
         RunRequest(question="How many contracts end in 2027?", method="auto", values={**values, "min_citations": 0})
@@ -185,6 +192,7 @@ async def test_auto_searches_for_what_few_passages_contain(store: Store, questio
     assert turns(answer) == [("plain-rag", "answered")]
     asked = [request.prompt for request in runs.services.model.requests]  # type: ignore[union-attr]
     assert ("evaluator/asks_all" in asked) == question.startswith("How many")
+    assert answer.ask_all is None
 
 
 async def test_auto_continues_after_evidence_does_not_support_an_answer(store: Store, chain: Chain) -> None:
@@ -267,6 +275,24 @@ async def test_auto_refuses_if_no_answer_has_citations(
     assert any("had answered '1999', not accepted" in warning for warning in answer.warnings) == bool(least)
 
 
+async def test_auto_refuses_if_the_last_method_finds_nothing_after_a_rejected_answer(
+    runs_with: RunsFor, chain: Chain
+) -> None:
+    model = half_known(chain)
+    finds_nothing = model.answer
+
+    def say(request: Request) -> Any:
+        if request.role == "reader":
+            return chain.reply_to(request)
+        return word("No") if request.role == "evaluator" else finds_nothing(request)
+
+    model.answer = say
+    answer = await ask(runs_with(model), chain.question, values={**REFUSING, "order": "plain-rag,par-rag"})
+    assert turns(answer) == [("plain-rag", "answered"), ("par-rag", "unknown")]
+    assert (answer.status, answer.citations) == ("unknown", [])
+    assert hops(answer)[0]["doubt"] == "P(it holds) is 0.00, not above 0.5"
+
+
 async def test_auto_does_not_pass_on_rejected_answer(runs_with: RunsFor, chain: Chain) -> None:
     model = Clerk(chain, holds="No")
     answer = await ask(runs_with(model), chain.question)
@@ -342,6 +368,23 @@ def test_auto_refusal_has_the_nearest_sentence_of_a_subrun() -> None:
     assert missing["text"] == "I found no answer.\nWhat is missing:\n- Who built it?"
 
 
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({}, "par-rag: next in the order"),
+        ({"thread": "t", "status": "out_of_budget"}, "par-rag: out of budget, in thread t"),
+        ({"thread": "t", "confidence": 0.8}, "par-rag is accepted: P(it holds) is 0.80"),
+        (
+            {"thread": "t", "confidence": 0.2, "doubt": "it ended as unknown"},
+            "par-rag is not accepted: it ended as unknown",
+        ),
+    ],
+)
+def test_auto_step_tells_how_its_subrun_ended(changes: dict[str, Any], line: str) -> None:
+    subrun: Any = {**auto.new_subrun("par-rag", "next in the order"), **changes}
+    assert auto.summarize({"hops": {"1": subrun}})[0] == line
+
+
 def test_auto_hands_on_only_findings_with_a_passage() -> None:
     subrun = auto.new_subrun("plain-rag", "first in the order")
     subrun["notes"] = ["cited", "uncited", "open"]
@@ -383,6 +426,7 @@ async def test_auto_budget_covers_all_subruns(runs_with: RunsFor, chain: Chain, 
     assert len(model.requests) == answer.cost["calls"] <= most
     assert answer.status == ("answered" if most >= needed else "out_of_budget")
     assert answer.text == "1868", "the answer in doubt is the best so far"
+    assert len(turns(answer)) == (1 if most <= 2 else 2), "no method begins without room for a call"
     if most == 8:
         assert turns(answer)[1] == ("par-rag", "out_of_budget"), "in the middle of the second hop"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hashing_embedder import HashingEmbedder
 from paths_model import PathsModel, way
-from scenes import Replying, Shelf, crp, example, finish, passage, sure
+from scenes import Replying, Shelf, crp, example, finish, passage, resolves, sure
 
 from sleuth.agents.model import Request
 from sleuth.graphs.core.answer import Threshold
@@ -42,6 +42,16 @@ async def test_crp_rag_failed_shortcut_grows_graph() -> None:
     assert case.prompts() == [AGGREGATE, VERIFY, STEP, EXPAND, EXPAND, AGGREGATE, VERIFY, LAST]
     assert list(case.state["notes"]) == ["path 1>2"]
     assert verdict["text"] == "Ida Moll"
+
+
+async def test_crp_rag_answer_of_the_shortcut_is_cited() -> None:
+    chain = example("q08")
+    case = crp(Replying(PathsModel([(chain.question, chain.answer)])), chain.passages)
+    verdict = await case.run(chain.question)
+    assert case.nodes == [TRIED, *KNOW, *ANSWER, "integrate"]
+    (citation,) = verdict["citations"]
+    assert citation["quote"] == f"this is known: {chain.answer}"
+    assert resolves(citation, chain.passages)
 
 
 async def test_crp_rag_conditions_are_all_results_before() -> None:
@@ -279,6 +289,19 @@ async def test_crp_rag_longer_wording_does_not_contradict(other: str, differs: b
     assert any(warning.startswith("Paths contradict") for warning in case.state["warnings"]) is differs
 
 
+async def test_crp_rag_without_budget_to_combine_gives_the_answer_of_the_surest_path() -> None:
+    """The 16 calls before: an expansion of each sample, summary and answer of each step, and the results."""
+    unsure, model = B, differing("Varn")
+    known = model.answer
+    model.answer = lambda request: (
+        sure("Ida Moll", 1.9) if request.prompt == VERIFY and request.input["question"] == unsure[0] else known(request)
+    )
+    case = crp(model, [TOWER], GRAPH, budget=Budget(max_calls=16))
+    verdict = await case.run("?")
+    assert (verdict["status"], verdict["text"]) == ("out_of_budget", "Ostel")
+    assert (len(case.prompts()), len(case.state["paths"])) == (16, 2)
+
+
 # Ablations
 
 
@@ -305,6 +328,7 @@ async def test_crp_rag_reads_notes_with_passages() -> None:
     verdict = await case.run("Who?", {"1": handed(A[0], "Ida Moll"), "2": handed(B[0], "")})
     assert case.nodes == [TRIED, *KNOW, *ANSWER, "integrate"]
     assert case.prompts() == [AGGREGATE, VERIFY, STEP]
+    assert case.model.requests[2].input["known"] == (), "the note is among the sources"
     assert case.model.requests[1].input["sources"][0] == {"title": A[0], "text": "Ida Moll"}
     assert [source["title"] for source in case.model.requests[1].input["sources"]] == [A[0], "Who?"]
     assert [query.text for query in case.retriever.queries] == ["Who?"]
@@ -321,6 +345,8 @@ async def test_crp_rag_step_with_note_is_not_searched() -> None:
     assert case.prompts() == [AGGREGATE, VERIFY, *[EXPAND] * 4, AGGREGATE, VERIFY, LAST]
     assert case.retriever.asked() == [(chain.question, "graph", 5), (two, "graph", 5)]
     assert case.model.requests[2].input["known"][0] == {"question": f" {one.upper()}", "answer": found}
+    note, without = {"question": f" {one.upper()}", "answer": found}, {"question": "Why?", "answer": "not found"}
+    assert case.model.requests[-1].input["known"] == (note, without)
     assert verdict["text"] == chain.answer
     assert list(case.state["notes"]) == ["path 1>2", "x", "path 1>2>3"]
 

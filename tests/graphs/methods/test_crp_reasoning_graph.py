@@ -2,10 +2,20 @@
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scenes import passage
 
-from sleuth.graphs.methods.crp_rag.path_answers import Verification, most_certain
+from sleuth.graphs.evidence.citations import citation_at
+from sleuth.graphs.evidence.outcomes import make_note
+from sleuth.graphs.methods.crp_rag.path_answers import (
+    StepEvidence,
+    Verification,
+    find_contradictions,
+    most_certain,
+    step_result,
+)
 from sleuth.graphs.methods.crp_rag.reasoning_graph import (
     SOURCE,
     Node,
@@ -81,3 +91,33 @@ def test_paths_of_the_lowest_perplexity_are_selected() -> None:
 def test_question_is_answered_alone_only_without_steps() -> None:
     assert path_steps((SOURCE, "1", "2")) == ("1", "2")
     assert path_steps((SOURCE,)) == (SOURCE,)
+
+
+def test_contradiction_names_the_first_path_of_each_result() -> None:
+    nodes = add_layer(initial_graph("q"), [below(text, SOURCE) for text in "abc"])
+    nodes = add_layer(nodes, [below("d", "2", "3", "4", end=True)])
+    found = {"2": "Ostel", "3": "Ostel", "4": "Varn"}
+    results = {(SOURCE, key, "5"): make_note("d", finding, []) for key, finding in found.items()}
+    assert find_contradictions(nodes, results) == [
+        "Paths contradict each other at step 5, 'd': 'Ostel' by path 1>2>5, 'Varn' by path 1>4>5"
+    ]
+
+
+YARD = passage("yard", "The yard dates from 1868. It was founded in 1868.")
+
+
+@pytest.mark.parametrize(
+    ("answer", "quoted", "cited"),
+    [
+        ("1868", ["dates from", "founded in 1868"], ["founded in 1868"]),
+        ("1868", ["dates from"], ["The yard dates from 1868."]),
+        ("1868", [], ["The yard dates from 1868."]),
+        ("the same", ["dates from", "founded"], ["dates from", "founded"]),
+        ("", ["founded in 1868"], []),
+    ],
+)
+def test_result_of_a_step_cites_what_contains_it_first(answer: str, quoted: list[str], cited: list[str]) -> None:
+    starts = [(YARD.text.index(quote), quote) for quote in quoted]
+    citations = [citation_at(YARD, (at, at + len(quote))) for at, quote in starts]
+    note = step_result("?", answer, [StepEvidence(citations=citations, passages=[YARD])])
+    assert [citation["quote"] for citation in note["citations"]] == cited

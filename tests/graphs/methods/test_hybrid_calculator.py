@@ -9,7 +9,14 @@ from hostile_expressions import HOSTILE
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sleuth.graphs.methods.hybrid_rag.calculator import MAX_CHARACTERS, MAX_INTEGER, NotCalculable, calculate, names
+from sleuth.graphs.methods.hybrid_rag.calculator import (
+    MAX_CHARACTERS,
+    MAX_DEPTH,
+    MAX_INTEGER,
+    NotCalculable,
+    calculate,
+    names,
+)
 
 TODAY = date(2024, 3, 1)
 
@@ -19,7 +26,7 @@ HONEST: dict[str, object] = {
     "6*7": 42, "7/2": 3.5, "7//2": 3, "-7//2": -4, "7%3": 1, "-7%3": 2, "2**10": 1024, "2**-1": 0.5, "4**0.5": 2.0,
     "2**3**2": 512, "(2**3)**2": 64, "1+2*3": 7, "(1+2)*3": 9, "1-2-3": -4, "8/4/2": 1.0, "-2**2": -4, "--3": 3,
     "10**60": 10**60, "2**199": 2**199, "100 × 2": 200, "9 ÷ 3": 3.0, "5 − 3": 2, "  1 + 1  ": 2, "1e-400": 0.0,
-    "0*-1": 0,
+    "0*-1": 0, "10.0**60": 10.0**60, "7**0": 1,
     # Comparisons and choices
     "1<2": True, "2<=2": True, "3>4": False, "3>=4": False, "1==1.0": True, "1!=1": False, "1<2<3": True,
     "1<3<2": False, "not 1": False, "1 and 2": 2, "0 or 3": 3, "3 if 2>1 else 4": 3, "3 if 1>2 else 4": 4,
@@ -65,6 +72,14 @@ def test_everything_else_is_refused() -> None:
         assert len(str(refused.value)) < 400
     assert tracemalloc.get_traced_memory()[1] < 50e6
     tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("before", "depth"), [("", 1), ("2+1*", 3), ("2*3-", 2)])
+def test_parts_are_nested_up_to_the_limit(before: str, depth: int) -> None:
+    signs = "-" * (MAX_DEPTH - depth)
+    assert calculate(f"{before}{signs}1").value
+    with pytest.raises(NotCalculable, match="too many parts"):
+        calculate(f"{before}-{signs}1")
 
 
 WRITTEN = {

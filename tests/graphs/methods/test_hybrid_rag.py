@@ -127,7 +127,7 @@ async def test_hybrid_rag_cites_each_kind() -> None:
     graph, expression, model, text, table = verdict["citations"]
     assert (graph["kind"], graph["reference"]) == ("graph", 'open_get_entity(entity="Varn")')
     assert (expression["kind"], expression["reference"]) == ("expression", "2024 - 1874")
-    assert expression["quote"] == "2024 - 1874 = 150"
+    assert (expression["quote"], expression["start"]) == ("2024 - 1874 = 150", 0)
     assert (model["kind"], model["passage"], model["document"]) == ("model", "", "")
     assert (text["kind"], text["quote"]) == ("text", "built in 1874")
     assert (table["kind"], table["quote"], table["reference"]) == ("table", "30 m", "row 1, column Height")
@@ -375,7 +375,7 @@ async def test_hybrid_rag_references_are_limited_with_warning() -> None:
     lengths: dict[str, int] = {}
     for kind, text in setting.shown():
         lengths[kind] = lengths.get(kind, 0) + len(text)
-    assert sum(lengths.values()) <= 3000
+    assert sum(lengths.values()) == 3000, "the last text is cut"
     assert lengths["graph"] == len('["Varn"]'), "the beginning of the next one would be useless"
     assert {line for line in setting.warnings if "were cut" in line} == {
         line for line in setting.warnings if line.startswith("the references of kind")
@@ -383,14 +383,15 @@ async def test_hybrid_rag_references_are_limited_with_warning() -> None:
     assert len([line for line in setting.warnings if "were cut" in line]) == 3
 
 
-async def test_hybrid_rag_cuts_table_between_rows() -> None:
-    rows = "\n".join(f"| {at} | {'y' * 40} |" for at in range(200))
-    table = passage("table", f"| a | b |\n| --- | --- |\n{rows}", at=0)
-    setting = hybrid(values={"max_table_characters": 500}, passages=[table])
+HEAD, ROW = "| a | b |\n| --- | --- |", f"\n| 1 | {'y' * 40} |"
+
+
+@pytest.mark.parametrize(("room", "rows"), [(-1, 2), (0, 3), (len(ROW) - 1, 3)])
+async def test_hybrid_rag_cuts_table_between_rows(room: int, rows: int) -> None:
+    table = passage("table", f"{HEAD}{ROW * 200}", at=0)
+    setting = hybrid(values={"max_table_characters": len(f"{HEAD}{ROW * 3}") + room}, passages=[table])
     await setting.run()
-    (shown,) = (text for kind, text in setting.shown() if kind == "table")
-    assert 400 < len(shown) <= 500
-    assert table.text.startswith(f"{shown}\n")
+    assert [text for kind, text in setting.shown() if kind == "table"] == [f"{HEAD}{ROW * rows}"]
 
 
 async def test_hybrid_rag_shows_page_tables_within_limit() -> None:
@@ -404,6 +405,10 @@ async def test_hybrid_rag_shows_page_tables_within_limit() -> None:
     assert [text for kind, text in setting.shown() if kind == "table"] == [each.markdown for each in tables]
     (citation,) = verdict["citations"]
     assert (citation["document"], citation["reference"]) == ("https://a.example/#table-2", "row 1, column d")
+    setting = hybrid(values={"max_table_characters": len(tables[0].markdown)}, passages=[TOWER], pages=(page,))
+    await setting.run()
+    assert [text for kind, text in setting.shown() if kind == "table"] == [tables[0].markdown]
+    assert "1 pieces of tables are left out: there is room for 1" in setting.warnings
 
 
 @pytest.mark.parametrize("tables", [True, False])

@@ -10,7 +10,7 @@ from scripted_model import reply
 
 from sleuth.agents.model import Request
 from sleuth.graphs.core.answer import Note, Threshold
-from sleuth.graphs.core.context import Services
+from sleuth.graphs.core.context import Budget, Services
 from sleuth.graphs.methods.retro_rag.graph import Settings
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.runs.history import fork_run, list_checkpoints
@@ -211,6 +211,7 @@ async def test_retro_rag_answer_is_final_only_if_declarative(two_hops: Chain, pr
     assert case.state["attempts"]["2"]["consistency"] == pytest.approx(0.9)
     (asked, *_) = [request.input for request in model.requests if request.prompt == "evaluator/declarative"]
     assert asked == {"question": two_hops.question, "answer": "1868"}
+    assert case.state["warnings"] == []
 
 
 async def test_retro_rag_without_log_probabilities_takes_the_word(two_hops: Chain) -> None:
@@ -287,4 +288,22 @@ async def test_retro_rag_inherited_sub_answer_is_kept(two_hops: Chain) -> None:
     assert verdict["text"] == "1868"
 
 
-# Budgets, faults, and any reply
+# The budget
+
+
+@pytest.mark.parametrize(
+    ("most", "made", "last"),
+    [
+        (10, 8, "detective/infer"),  # the inference needs two tests and a score
+        (11, 11, "evaluator/evidence"),
+        (20, 19, "reasoner/monitor"),  # the answer of round two is to be consistent and declarative
+        (21, 21, "evaluator/declarative"),
+    ],
+)
+async def test_retro_rag_tests_only_what_the_budget_has_room_for(
+    two_hops: Chain, most: int, made: int, last: str
+) -> None:
+    case = retro(two_hops, Settings(assess=True), budget=Budget(max_calls=most))
+    await case.run(two_hops.question)
+    assert len(case.prompts()) == made
+    assert last in case.prompts()[-2:]
