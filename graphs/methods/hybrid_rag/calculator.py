@@ -153,7 +153,7 @@ def _of_many(function: Callable[[list[Value]], Value]) -> Callable[..., Value]:
 @_of_numbers
 def _power(base: float, exponent: float) -> Value:
     """Return a power, unless computing it would already exceed the limits."""
-    if abs(exponent) > 1000 or (abs(base) > 1 and math.log10(abs(base)) * exponent > math.log10(MAX_INTEGER)):
+    if abs(base) > 1 and math.log10(abs(base)) * exponent > math.log10(MAX_INTEGER):
         raise NotCalculable("A power in it is too large.")
     return base**exponent
 

@@ -136,8 +136,8 @@ def _fitting(text: str, room: int, *, by_line: bool) -> int:
     if len(text) <= room:
         return len(text)
     if by_line:
-        end = text.rfind("\n", 0, max(room, 0) + 1)
-        return end if text.count("\n", 0, max(end, 0)) >= 2 else 0
+        rows = text[: room + 1].rpartition("\n")[0]
+        return len(rows) if rows.count("\n") >= 2 else 0
     return room if room >= _LEAST else 0
 
 
@@ -229,8 +229,8 @@ async def reason(
         replies = await asyncio.gather(*(_reason_once(model, request, settings, freely=True) for _ in range(samples)))
         read = [reply for reply, _ in replies if reply]
         votes = Counter(outcome(reply, settings) for reply in read)
-        most = max(votes.values(), default=0)
-        return next(((reply, "") for reply in read if votes[outcome(reply, settings)] == most), replies[0])
+        chosen = max(read, key=lambda reply: votes[outcome(reply, settings)], default=None)
+        return (chosen, "") if chosen else replies[0]
     return await _reason_once(model, request, settings)
 
 

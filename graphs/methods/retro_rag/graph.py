@@ -351,11 +351,12 @@ def _end(state: State, model: ModelCaller, attempt: AnswerAttempt | None) -> Upd
 
 
 def summarize(update: Mapping[str, Any]) -> list[str]:
-    """Return lines that describe the update of a node, with what left the evidence in the latest round, and why."""
+    """Return lines that describe the update of a node, with what left the evidence, and why."""
     removed = (update.get("departures") or {}).values()
-    latest = max((each["round"] for each in removed), default=0)
-    left = [f"left in round {latest}: {each['what']}: {each['why']}" for each in removed if each["round"] == latest]
-    return [*summarize_update(update), *left]
+    return [
+        *summarize_update(update),
+        *(f"left in round {each['round']}: {each['what']}: {each['why']}" for each in removed),
+    ]
 
 
 METHOD = Method(
