@@ -33,7 +33,7 @@ FILES = (
     "chroma/chroma.sqlite3",
     "locks/home.db",
 )
-# Chroma reads `data_level0.bin` and `link_lists.bin` without a check: it may end the process.
+# Chroma reads `header.bin`, `data_level0.bin` and `link_lists.bin` without a check: it may end the process.
 OTHER_FILES = (
     "keywords/*/.managed.json",
     "keywords/*/layout",
@@ -41,7 +41,6 @@ OTHER_FILES = (
     "keywords/*/*.fast",
     "keywords/*/*.fieldnorm",
     "keywords/*/*.pos",
-    "chroma/*/header.bin",
     "chroma/*/length.bin",
     "chroma/*/index_metadata.pickle",
     "locks/indexing.lock",
