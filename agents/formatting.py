@@ -95,9 +95,9 @@ def format_references(references: Sequence[Source]) -> str:
     The fence of a reference that is not a passage or table names its kind, which no title can forge.
     """
     blocks: list[str] = []
-    for at, each in enumerate(references, start=1):
-        kind = each.kind if isinstance(each, LabeledSource) else "text"
-        blocks.append(_fenced(f"{at}" if kind in ("text", "table") else f"{at} ({LABELS[kind]})", at, each))
+    for at, reference in enumerate(references, start=1):
+        kind = reference.kind if isinstance(reference, LabeledSource) else "text"
+        blocks.append(_fenced(f"{at}" if kind in ("text", "table") else f"{at} ({LABELS[kind]})", at, reference))
     return "\n".join(blocks) or "(no sources)"
 
 
@@ -223,7 +223,7 @@ def format_facts(queries: Sequence[SubQuery], facts: Sequence[Facts]) -> str:
     for at, query in enumerate(queries, start=1):
         lines.append(f"[SUBQ] {escape_line(query.text)}")
         lines += [f"Finding: {escape_line(query.finding)}"] if query.finding else []
-        texts = [escape_fences(each.text) for each in facts if each.query == at]
+        texts = [escape_fences(fact.text) for fact in facts if fact.query == at]
         lines += [f"<source {at}>", *(texts or ["(nothing new)"]), f"</source {at}>"]
     return "\n".join(lines) or "(nothing yet)"
 

@@ -107,7 +107,7 @@ class Encoder:
             names: dict[str, int] = {}
             ends = [[names.setdefault(name, len(names)) for name in (triple[0], triple[2])] for triple in triples]
             texts = list(names), [predicate for _, predicate, _ in triples]
-            nodes, edges = (torch.from_numpy(np.stack([vectors[text] for text in each])) for each in texts)
+            nodes, edges = (torch.from_numpy(np.stack([vectors[text] for text in part])) for part in texts)
             parts.append(Data(x=nodes, edge_index=torch.tensor(ends).T, edge_attr=edges))
         device = next(self.module.parameters()).device
         batch = Batch.from_data_list(parts).to(device)

@@ -40,7 +40,7 @@ class Registry(Mapping[str, Method]):
 
     @cached_property
     def _places(self) -> dict[str, str]:
-        added = {each.name: each.value for each in entry_points(group=self._group)} if self._group else {}
+        added = {entry.name: entry.value for entry in entry_points(group=self._group)} if self._group else {}
         return {**self._modules, **{name: added[name] for name in sorted(added) if name not in self._modules}}
 
     def __getitem__(self, name: str) -> Method:
@@ -105,10 +105,10 @@ def configure(kind: Method, values: Mapping[str, Any], profile: Profile) -> Meth
     Raises:
         UsageError: an unknown key or a value out of range; the message names the nearest key or the range.
     """
-    known = list(kind.settings.model_fields)
+    names = list(kind.settings.model_fields)
     for key in values:
-        if key not in known:
-            raise UnknownName(f"setting of {kind.name}", key, known, f"It has: {', '.join(known)}.")
+        if key not in names:
+            raise UnknownName(f"setting of {kind.name}", key, names, f"It has: {', '.join(names)}.")
     try:
         settings = kind.settings.model_validate(dict(values))
     except ValidationError as error:

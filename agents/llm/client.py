@@ -165,11 +165,11 @@ class LLMClient(ModelClient):
                 )
                 for name in sorted(set(chosen.values()))
             }
-            for each in served.values():
-                if advice := each.window.advice:
-                    size = f"{each.window.tokens:,} tokens in {each.window.server}"
+            for model in served.values():
+                if advice := model.window.advice:
+                    size = f"{model.window.tokens:,} tokens in {model.window.server}"
                     _log.warning(
-                        "%s has a context window of %s: long prompts lose passages. %s", each.name, size, advice
+                        "%s has a context window of %s: long prompts lose passages. %s", model.name, size, advice
                     )
             by_role = {role: served[name] for role, name in chosen.items()}
             yield cls(endpoint, by_role, concurrency=settings.concurrency)
@@ -215,10 +215,10 @@ def _choose(settings: Settings, listed: dict[str, int]) -> dict[str, str]:
 
 def check_roles(roles: Iterable[str], about: str) -> None:
     """Raise UnknownName for a role that does not exist; `about` introduces those that do."""
-    known = ["default", *NAMES]
+    names = ["default", *NAMES]
     for role in roles:
-        if role not in known:
-            raise UnknownName("role", role, known, f"{about}: {', '.join(known)}.")
+        if role not in names:
+            raise UnknownName("role", role, names, f"{about}: {', '.join(names)}.")
 
 
 def _problems(request: Request, served: ServedModel, body: dict[str, Any], reply: Reply) -> list[str]:

@@ -99,15 +99,15 @@ class Completion:
         try:
             logprobs = [
                 TokenLogprob(
-                    token=sanitize(each["token"]),
-                    logprob=_logprob(each["logprob"]),
+                    token=sanitize(token["token"]),
+                    logprob=_logprob(token["logprob"]),
                     # likeliest first: of two pieces that read the same, the likelier one counts
                     top={
                         sanitize(other["token"]): _logprob(other["logprob"])
-                        for other in reversed(each.get("top_logprobs") or [])
+                        for other in reversed(token.get("top_logprobs") or [])
                     },
                 )
-                for each in self.tokens
+                for token in self.tokens
             ]
         except (AttributeError, KeyError, TypeError, ValueError):
             logprobs = []

@@ -42,10 +42,10 @@ class ServerError(Exception):
         super().__init__(self.detail)
 
 
-def unknown_model(name: str, known: list[str]) -> UnknownName:
+def unknown_model(name: str, listed: list[str]) -> UnknownName:
     """Return the error for a model that the server does not list."""
-    served = f"The server has: {', '.join(known)}." if known else "The server lists none."
-    return UnknownName("model", name, known, f"{served} See SLEUTH_MODEL and SLEUTH_MODELS.")
+    served = f"The server has: {', '.join(listed)}." if listed else "The server lists none."
+    return UnknownName("model", name, listed, f"{served} See SLEUTH_MODEL and SLEUTH_MODELS.")
 
 
 def as_model_error(error: Exception, url: str, *, seconds: float) -> ModelError:
@@ -117,5 +117,5 @@ def _reason(body: object) -> str:
         return shorten("; ".join(map(_reason, body)))
     if isinstance(body, Mapping):
         named = (body[name] for name in ("message", "detail", "error", "msg") if body.get(name))
-        body = next((_reason(each) for each in named), json.dumps(body, ensure_ascii=False))
+        body = next((_reason(part) for part in named), json.dumps(body, ensure_ascii=False))
     return shorten(str(body or "no reason given"))

@@ -88,13 +88,13 @@ def _clauses(text: str, begins: Callable[[str], Iterable[int]]) -> Iterator[str]
         gaps = [" " if line[start - 1 : start].isspace() else "" for start, _ in spans]  # some scripts have none
         for at, sentence in enumerate(parts):
             for begin in begins(sentence):
-                rest = sentence[begin : begin + MOST_CHARS]
+                clause = sentence[begin : begin + MOST_CHARS]
                 for further in range(at + 1, len(parts)):
-                    if len(rest) >= _SOON and (len(rest) >= MOST_CHARS or not _INITIAL.search(rest[-4:])):
+                    if len(clause) >= _SOON and (len(clause) >= MOST_CHARS or not _INITIAL.search(clause[-4:])):
                         break
-                    rest += gaps[further] + parts[further][:MOST_CHARS]
-                if rest.strip(_QUOTATION):
-                    yield rest
+                    clause += gaps[further] + parts[further][:MOST_CHARS]
+                if clause.strip(_QUOTATION):
+                    yield clause
 
 
 def _beginning(clause: str) -> str:

@@ -100,8 +100,8 @@ async def probe(endpoint: Endpoint, model: str) -> Capabilities:
         "logprobs": bool(plain.tokens),
         "tokenize": tokens is not None,
         "thinks": any(
-            (each.thoughts and not each.is_reasoned) or without_thoughts(each.text) != each.text
-            for each in (plain, guided, copied, chosen)
+            (reply.thoughts and not reply.is_reasoned) or without_thoughts(reply.text) != reply.text
+            for reply in (plain, guided, copied, chosen)
         ),
     }
     return PARAMETERS | {name for name, has in results.items() if has}
@@ -249,5 +249,5 @@ async def _lm_studio(endpoint: Endpoint, model: str) -> ContextWindow | None:
 def _entry(entries: object, name: str, *keys: str) -> dict[str, Any]:
     """Return the entry of a list that has the name under one of the keys; empty if there is none."""
     listed = entries if isinstance(entries, list) else []
-    named = (each for each in listed if isinstance(each, dict) and name in [each.get(key) for key in keys])
+    named = (entry for entry in listed if isinstance(entry, dict) and name in [entry.get(key) for key in keys])
     return next(named, {})

@@ -29,8 +29,8 @@ from sleuth.tools.text.language import may_be_english
 REPAIR = "shared/repair"
 LANGUAGE = "shared/language"
 
-_SHOWN = 600
-"""Characters of a bad reply that are shown to its repair."""
+_EXCERPT = 600
+"""Characters of a bad reply in the prompt of its repair."""
 
 
 class CallRecord(TypedDict):
@@ -203,7 +203,7 @@ class _RoleCall(Generic[I, O]):
             if not fault or self._repair or not caller.can_repair(self._earlier):
                 break
             _, wish = prompts.load(REPAIR).render(reason=escape_chat_markers(fault))
-            bad_reply = escape_chat_markers(reply["text"][:_SHOWN]).strip() or "…"
+            bad_reply = escape_chat_markers(reply["text"][:_EXCERPT]).strip() or "…"
             self._repair = Message(role="assistant", content=bad_reply), Message(role="user", content=wish)
         start = reply["text"].strip()[:80]
         quoted = f"It begins {start!r}." if start else "It is empty."

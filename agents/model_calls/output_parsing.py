@@ -67,7 +67,7 @@ def _parse(text: str, output: type[O], *, choices: tuple[str, ...] | None, cut_o
     if whole := _FENCED.fullmatch(answer):
         answer = whole[1].strip()
     if choices:
-        bare_choices = {bare(each): each for each in choices}
+        bare_choices = {bare(choice): choice for choice in choices}
         if (bare_answer := bare(answer)) not in bare_choices:
             raise Unparsable(f"it must be exactly one of {', '.join(choices)}")
         answer = bare_choices[bare_answer]
@@ -188,7 +188,7 @@ class _Kind:
 
     @classmethod
     def of(cls, field: FieldInfo) -> "_Kind":
-        limits = [getattr(each, "max_length", None) for each in field.metadata]
+        limits = [getattr(mark, "max_length", None) for mark in field.metadata]
         most = next((limit for limit in limits if limit is not None), None)
         if get_origin(field.annotation) is not list:
             return cls(field.annotation, most, None, None)
@@ -237,7 +237,7 @@ class Leniency:
             try:
                 return self._read(value, read, kind)
             except ValidationError as error:
-                is_needed = kind.type in (str, bool, list) and not any(each.isdigit() for each in self._place)
+                is_needed = kind.type in (str, bool, list) and not any(key.isdigit() for key in self._place)
                 if is_needed or output.model_fields[name].is_required():
                     raise
                 self._drop(error)
@@ -260,11 +260,11 @@ class Leniency:
         """Return the entries of a list that can be read."""
         adapter, entry_kind, entries = kind.entry, kind.entry_kind, list[Any]()
         assert adapter and entry_kind
-        for at, each in enumerate(self._cut(value, kind, "entries")):
+        for at, entry in enumerate(self._cut(value, kind, "entries")):
             with self._at(str(at)):
                 try:
                     entries.append(
-                        self._read(each, lambda item: adapter.validate_python(item, context=self), entry_kind)
+                        self._read(entry, lambda item: adapter.validate_python(item, context=self), entry_kind)
                     )
                 except ValidationError as error:
                     self._drop(error)
@@ -302,7 +302,7 @@ def _converted(value: object, kind: Any) -> Any:  # noqa: ANN401 - a type and a 
         match = _YES_OR_NO.match(text)
         return bool(match[1]) if match else None
     if get_origin(kind) is Literal:
-        return next((each for each in get_args(kind) if re.match(rf"{re.escape(bare(each))}\b", bare(text))), None)
+        return next((label for label in get_args(kind) if re.match(rf"{re.escape(bare(label))}\b", bare(text))), None)
     numbers = _NUMBER.findall(text) if kind is int or int in get_args(kind) else []
     return int(numbers[0]) if len(numbers) == 1 else None
 
@@ -312,7 +312,7 @@ def as_text(value: object) -> str | None:
     if isinstance(value, dict) and len(value) != 1:
         return None
     if isinstance(value, dict | list):
-        texts = [as_text(each) for each in (value.values() if isinstance(value, dict) else value)]
+        texts = [as_text(item) for item in (value.values() if isinstance(value, dict) else value)]
         return None if None in texts else ", ".join(filter(None, texts))
     if isinstance(value, bool):
         return "yes" if value else "no"

@@ -54,12 +54,7 @@ class Expression(Output):
     expression: str = Field(default="", max_length=300)
 
 
-EXPRESS = Role(
-    "calculator/express",
-    ExpressInput,
-    Expression,
-    Sampling(max_tokens=160, temperature=0.7),
-)
+EXPRESS = Role("calculator/express", ExpressInput, Expression, Sampling(max_tokens=160, temperature=0.7))
 """Write an expression that helps to answer, from the numbers in the sources."""
 
 # Knowledge-graph queries (section 4.5)

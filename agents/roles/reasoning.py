@@ -160,8 +160,8 @@ class PathAnswer:
 
 def _lines_of_reasoning(answers: Sequence[PathAnswer]) -> str:
     return "\n\n".join(
-        f"Answer {at}: {escape_line(each.answer)}\n{format_steps(each.steps)}"
-        for at, each in enumerate(answers, start=1)
+        f"Answer {at}: {escape_line(path.answer)}\n{format_steps(path.steps)}"
+        for at, path in enumerate(answers, start=1)
     )
 
 

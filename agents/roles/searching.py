@@ -37,7 +37,7 @@ _TAG = re.compile(rf"<(?=\s*+(?:/\s*+)?(?:{_NAMES})\b)", re.IGNORECASE)
 _PASSAGES = re.compile(r"</?(?:information|documents)>")
 _DOC = re.compile(r"^(?=\s*Doc \d+\(Title: )", re.MULTILINE)
 _HEAD = re.compile(r"^Doc \d+\(Title: ", re.MULTILINE)
-_OWN = re.compile(rf"(</?(?:{_NAMES})>)")
+_EXACT_TAG = re.compile(rf"(</?(?:{_NAMES})>)")
 
 
 class Transcript(Input):
@@ -72,13 +72,13 @@ def parse_turn(text: str, tags: Tags, *, is_cut: bool) -> Turn:
         tags: the tags of its format.
         is_cut: the text reached its length limit, so a tag that is open at its end is no query and no answer.
     """
-    own = re.split(rf"</?{tags.passages}>", text, maxsplit=1)[0]  # passages that the model makes up are not kept
-    match = re.search(rf"<({tags.query}|{tags.answer})>(.*?)(</\1>|\Z)", own, re.DOTALL)
+    text = re.split(rf"</?{tags.passages}>", text, maxsplit=1)[0]  # passages that the model makes up are dropped
+    match = re.search(rf"<({tags.query}|{tags.answer})>(.*?)(</\1>|\Z)", text, re.DOTALL)
     if match is None or (is_cut and not match[3]) or (match[1] == tags.query and not match[2].strip()):
-        return Turn(text=own.strip(), action="")
+        return Turn(text=text.strip(), action="")
     name, content, closing = match.groups()
     action: Literal["search", "answer"] = "search" if name == tags.query else "answer"
-    written = own[: match.end()] if closing else f"{own.rstrip()}</{name}>"
+    written = text[: match.end()] if closing else f"{text.rstrip()}</{name}>"
     return Turn(text=written.strip(), action=action, content=content.strip())
 
 
@@ -88,7 +88,7 @@ def _begin(input: Transcript, tags: Tags) -> str:
     for at, (text, query) in enumerate(zip(input.written, input.searches, strict=True), start=1):
         sources = [source for source in input.sources if source.search == at]
         # Of the chat markers in the model's text, the tags of the formats are kept.
-        parts += [part if odd % 2 else escape_chat_markers(part) for odd, part in enumerate(_OWN.split(text))]
+        parts += [part if odd % 2 else escape_chat_markers(part) for odd, part in enumerate(_EXACT_TAG.split(text))]
         parts.append(_results(sources, tags) if query else _correction(tags))
     return "".join([*parts, f"<{tags.answer}>" if input.last else ""])
 

@@ -130,7 +130,7 @@ class Subrun(TypedDict):
 
     `why` is the reason for choosing this method, `doubt` the reason for rejecting its answer; `confidence` is the
     probability that the answer is supported, None if not measured. `notes` are the keys of its findings. The status of
-    a run that has not begun is `new` in a state, and `queued` in an answer.
+    a run that has not begun is `queued`.
     """
 
     method: str
@@ -201,7 +201,7 @@ def citation_place(citation: Citation) -> dict[str, object]:
 
 def evidence_in(citations: Iterable[Citation]) -> list[Citation]:
     """Return the citations that are evidence; a model's own recollection is none."""
-    return [each for each in citations if each.get("kind") != "model"]
+    return [citation for citation in citations if citation.get("kind") != "model"]
 
 
 def is_weak(status: str, support: Support | None) -> bool:

@@ -86,8 +86,8 @@ def read_rows(defaults: Callable[[int], dict[str, Any]] = lambda number: {}) -> 
         value = parse_json(rows)
         if not isinstance(value, list):
             return value
-        listed = [{"question": each} if isinstance(each, str) else each for each in value]
-        return [{**defaults(at), **each} if isinstance(each, dict) else each for at, each in enumerate(listed, start=1)]
+        listed = [{"question": row} if isinstance(row, str) else row for row in value]
+        return [{**defaults(at), **row} if isinstance(row, dict) else row for at, row in enumerate(listed, start=1)]
 
     return BeforeValidator(read)
 

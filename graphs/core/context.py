@@ -201,9 +201,9 @@ class Services:
     require_citations: bool = False
     demo: bool = False
 
-    def context(self, **own: Any) -> "Context":  # noqa: ANN401 - fields of Context
-        """Return the context of a run with these services and the fields given, which may replace some of them."""
-        return Context(**{each.name: getattr(self, each.name) for each in fields(Services)} | own)
+    def context(self, **more: Any) -> "Context":  # noqa: ANN401 - fields of Context
+        """Return the context of a run with these services and further fields, which may replace some of them."""
+        return Context(**{field.name: getattr(self, field.name) for field in fields(Services)} | more)
 
 
 @dataclass(frozen=True, kw_only=True)

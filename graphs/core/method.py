@@ -50,8 +50,8 @@ def read_parts(method: str) -> Mapping[str, PaperPart]:
     They are in the files `fidelity.toml` of the method's folder and of the folder above; without the first, none.
     """
     shared = Path(__file__).parents[1] / "methods" / "fidelity.toml"
-    own = shared.parent / method.replace("-", "_") / shared.name
-    return read_toml(own, dict[str, PaperPart]) | read_toml(shared, dict[str, PaperPart]) if own.exists() else {}
+    file = shared.parent / method.replace("-", "_") / shared.name
+    return read_toml(file, dict[str, PaperPart]) | read_toml(shared, dict[str, PaperPart]) if file.exists() else {}
 
 
 def summarize_update(update: Mapping[str, Any]) -> list[str]:

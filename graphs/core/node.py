@@ -16,7 +16,7 @@ model calls and warnings of the node to its update, and turns a budget without r
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Generic, Literal, Self, TypeVar, get_args, get_type_hints
+from typing import Any, Generic, Literal, Self, TypeVar, cast, get_args, get_type_hints
 
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -117,9 +117,9 @@ class Call(Generic[S]):
     def affords(self, calls: int = 1) -> bool:
         """Return whether the budget has room for this number of calls after those that were made."""
         left = self.remaining()
-        made = len(self._model.calls) if self._model else 0
+        spent = len(self._model.calls) if self._model else 0
         return (
-            (left.max_calls is None or made + calls <= left.max_calls)
+            (left.max_calls is None or spent + calls <= left.max_calls)
             and (left.max_tokens is None or left.max_tokens > 0)
             and (left.max_seconds is None or left.max_seconds > 0)
         )
@@ -174,7 +174,7 @@ def node_with(
         hints = get_type_hints(function)
         (kind,) = get_args(hints["call"])
         types = get_type_hints(hints["state"], include_extras=True)
-        with_passages = [name for name, each in types.items() if contains(each, PassageRef)]
+        with_passages = [name for name, hint in types.items() if contains(hint, PassageRef)]
         # A field without a reducer is replaced: a chat's warnings are those of its latest turn.
         replaces_warnings = types["warnings"] == list[str]
 
@@ -263,9 +263,8 @@ def new_graph(
 ) -> MethodGraph[StateT]:
     """Return a method's graph with these nodes, in their order, and no edges; a halted run goes to `ending`."""
     graph = MethodGraph(state, ending=ending, input_schema=input_schema)
-    for each in nodes:
-        added: Any = each
-        graph.add_node(added)
+    for function in nodes:
+        graph.add_node(cast(Any, function))
     return graph
 
 

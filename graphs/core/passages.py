@@ -9,8 +9,8 @@ from sleuth.tools.types import Passage
 
 def serialize_passage(passage: Passage) -> str:
     """Return a passage in the form of the archive."""
-    added = [name for name in ("way", "location", "places") if not getattr(passage, name, None)]
-    fields = {name: value for name, value in asdict(passage).items() if name not in added}
+    unset = [name for name in ("way", "location", "places") if not getattr(passage, name, None)]
+    fields = {name: value for name, value in asdict(passage).items() if name not in unset}
     return json.dumps(fields, ensure_ascii=False, sort_keys=True)
 
 

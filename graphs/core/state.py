@@ -48,7 +48,7 @@ PassageRef = Annotated[str, "archive reference of a passage"]
 def contains(kind: Any, part: Any) -> bool:  # noqa: ANN401 - any type
     """Return whether a type is another one, or has it among its arguments or, as a TypedDict, its fields."""
     parts = get_type_hints(kind, include_extras=True).values() if is_typeddict(kind) else get_args(kind)
-    return kind == part or any(contains(each, part) for each in parts)
+    return kind == part or any(contains(inner, part) for inner in parts)
 
 
 def find_hashes(value: object) -> set[str]:

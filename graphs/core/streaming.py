@@ -103,7 +103,7 @@ _TRANSCRIPTS = "searcher"
 def message_handlers(callbacks: Callbacks) -> list[StreamMessagesHandler]:
     """Return the handlers of the `messages` stream."""
     handlers = callbacks.handlers if isinstance(callbacks, BaseCallbackManager) else []
-    return [each for each in handlers if isinstance(each, StreamMessagesHandler)]
+    return [handler for handler in handlers if isinstance(handler, StreamMessagesHandler)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,11 +264,11 @@ class AnswerStream:
         """Write the rest of the message, with its usage and its other fields."""
         text = message.text
         is_continued = text.startswith(self._answer.written)
-        rest = text[len(self._answer.written) :] if is_continued else text
+        added = text[len(self._answer.written) :] if is_continued else text
         for writer in self._writers:
             if not is_continued:
                 writer.withdraw()
-            writer.finish(self._id or str(message.id), message.model_copy(update={"content": rest}))
+            writer.finish(self._id or str(message.id), message.model_copy(update={"content": added}))
 
 
 class _ChunkWriter:
@@ -284,8 +284,8 @@ class _ChunkWriter:
     def withdraw(self) -> None:
         self._withdrawn += 1
 
-    def finish(self, id: str, rest: AIMessage) -> None:
-        fields = rest.model_dump(include={"content", "additional_kwargs", "response_metadata", "usage_metadata"})
+    def finish(self, id: str, message: AIMessage) -> None:
+        fields = message.model_dump(include={"content", "additional_kwargs", "response_metadata", "usage_metadata"})
         self._send(AIMessageChunk(**fields, id=self._numbered(id), chunk_position="last"))
 
     def _numbered(self, id: str) -> str:
@@ -321,11 +321,11 @@ class MessageEvents:
             self._send("message-finish")
         self._text = None
 
-    def finish(self, id: str, rest: AIMessage) -> None:
+    def finish(self, id: str, message: AIMessage) -> None:
         """Add the last text of a message, and its usage."""
-        self.add(id, rest.text)
+        self.add(id, message.text)
         self._send("content-block-finish", index=0, content={"type": "text", "text": self._text})
-        self._send("message-finish", **({"usage": rest.usage_metadata} if rest.usage_metadata else {}))
+        self._send("message-finish", **({"usage": message.usage_metadata} if message.usage_metadata else {}))
         self._text = None
 
     def _send(self, event: str, **data: Any) -> None:  # noqa: ANN401 - JSON

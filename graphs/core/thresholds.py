@@ -28,7 +28,7 @@ def fitted_thresholds(folders: Sequence[Path], model_of: Callable[[str], str]) -
         StoreError: a folder's file cannot be read.
     """
     stored = [_read(folder / FILE) for folder in reversed(folders)]
-    every = {key: threshold for each in stored for key, threshold in each.items()}
+    every = {key: threshold for thresholds in stored for key, threshold in thresholds.items()}
     keys = {prompt: _key(model_of(role), prompt) for prompt, role in FITTED.items()}
     return {prompt: every[key] for prompt, key in keys.items() if key in every}
 
@@ -42,9 +42,9 @@ def store_threshold(home: Path, model: str, prompt: str, threshold: Threshold) -
     new.replace(file)
 
 
-def choose_threshold(given: float | None, fitted: Threshold | None, default: Threshold) -> Threshold:
+def choose_threshold(explicit: float | None, fitted: Threshold | None, default: Threshold) -> Threshold:
     """Return the threshold of this run: the explicit value, else the fitted one, else the default."""
-    return fitted or default if given is None else Threshold(value=given, by="as set for this run")
+    return fitted or default if explicit is None else Threshold(value=explicit, by="as set for this run")
 
 
 def _key(model: str, prompt: str) -> str:
@@ -56,6 +56,6 @@ def _read(file: Path) -> dict[str, Threshold]:
         return {}
     try:
         stored: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        return {key: Threshold(value=float(each["value"]), by=str(each["by"])) for key, each in stored.items()}
+        return {key: Threshold(value=float(entry["value"]), by=str(entry["by"])) for key, entry in stored.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoreError(f"{file} cannot be read: {error}. Remove it, and fit again: `sleuth calibrate`.") from error

@@ -54,10 +54,9 @@ def message_of(answer: Answer) -> str:
 
 def with_marks(text: str, citations: Sequence[Citation]) -> MarkedText:
     """Return the text with the number of each citation after the sentences that it supports, or at the end."""
-    places = sorted((end, at) for at, each in enumerate(citations) for end in each.get("sentence_ends", [len(text)]))
     marked, done, form = "", 0, form_of_marks(text)
     marks: list[tuple[int, int, int]] = []
-    for end, at in places:
+    for end, at in _ends(text, citations):
         mark = form.format(at + 1)
         marked += f"{text[done:end]} {mark}"
         marks.append((len(marked) - len(mark), len(marked), at))
@@ -67,7 +66,12 @@ def with_marks(text: str, citations: Sequence[Citation]) -> MarkedText:
 
 def cited_parts(text: str, citations: Sequence[Citation]) -> list[tuple[int, int, int]]:
     """Return the parts of a text without marks that citations support: start, end, and the citation's index."""
-    ends = [each.get("sentence_ends", [len(text)]) for each in citations]
-    starts = sorted({0, *(end for each in citations for end in each.get("sentence_ends", []))})
-    parts = [(end, at) for at, own in enumerate(ends) for end in own]
-    return [(max(start for start in starts if start < end), end, at) for end, at in sorted(parts) if end]
+    starts = {0, *(end for citation in citations for end in citation.get("sentence_ends", []))}
+    return [(max(start for start in starts if start < end), end, at) for end, at in _ends(text, citations) if end]
+
+
+def _ends(text: str, citations: Sequence[Citation]) -> list[tuple[int, int]]:
+    """Return the ends of the sentences that citations support, in order, each with the citation's index."""
+    return sorted(
+        (end, at) for at, citation in enumerate(citations) for end in citation.get("sentence_ends", [len(text)])
+    )

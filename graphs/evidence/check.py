@@ -125,15 +125,14 @@ async def assess(
         return Support(score=0.0, answerable=read["support"]["answerable"], weak=True, also=also)
     reading = await asyncio.to_thread(checker.read, question, as_evidence(cited))
     if len(answer.split()) > SPAN_WORDS:
-        sentences = [answer[start:end] for start, end in sentence_spans(answer)]
-        requests = [(sentence, as_evidence(cited)) for sentence in sentences]
-        stated = await asyncio.to_thread(checker.check_batch, requests)
-        return make_support(min(each.supported for each in stated), reading)
+        requests = [(answer[start:end], as_evidence(cited)) for start, end in sentence_spans(answer)]
+        checks = await asyncio.to_thread(checker.check_batch, requests)
+        return make_support(min(check.supported for check in checks), reading)
     support = make_support(support_of(question, answer, reading), reading)
     if every != cited:
         reading = await asyncio.to_thread(checker.read, question, as_evidence(every))
         whole = make_support(support_of(question, answer, reading), reading)
-        support = max(support, whole, key=lambda each: each["score"])
+        support = max(support, whole, key=lambda support: support["score"])
     other = reading.answer
     if is_same_answer(answer, other) or support_of(question, other, reading) < max(support["score"], MIN_SUPPORT):
         return support
@@ -151,15 +150,16 @@ def compare_dates(
         compared: the comparison.
         by_question: the passages to read for the date of each name.
     """
-    read = [
+    answers = [
         read_answer(question, checker.read(question, as_evidence(passages)), passages)
         for question, passages in zip(compared.questions, by_question, strict=True)
     ]
-    name = compared.choose([read_date(each["text"]) for each in read])
+    name = compared.choose([read_date(answer["text"]) for answer in answers])
     if name is None:
         return None
-    weakest = min((each["support"] for each in read), key=lambda support: support["score"])
-    return ReadAnswer(text=name, citations=[cited for each in read for cited in each["citations"]], support=weakest)
+    weakest = min((answer["support"] for answer in answers), key=lambda support: support["score"])
+    citations = [citation for answer in answers for citation in answer["citations"]]
+    return ReadAnswer(text=name, citations=citations, support=weakest)
 
 
 def read_answer(question: str, reading: Reading, passages: Sequence[Passage]) -> ReadAnswer:
@@ -218,8 +218,8 @@ async def _cite(verdict: Verdict, question: str, passages: Sequence[Passage], ca
         return verdict
     text = verdict["text"]
     words = content_words(f"{question} {text}")
-    shared = {each.id: len(words & content_words(f"{each.title} {each.text}")) for each in passages}
-    ranked = sorted(passages, key=lambda each: (not find_sentence(text, each.text), -shared[each.id]))
+    shared = {passage.id: len(words & content_words(f"{passage.title} {passage.text}")) for passage in passages}
+    ranked = sorted(passages, key=lambda passage: (not find_sentence(text, passage.text), -shared[passage.id]))
     request = CiteInput(question=question, answer=text, sources=as_sources(ranked))
     reply = await call.model.ask_or(CITE, request, Cited(), "The answer has no citation.")
     citations = verified_citations(call.model, text, reply.citations, ranked, question=question)
@@ -231,17 +231,16 @@ def open_questions(asked: str, notes: Iterable[Note]) -> list[str]:
     notes = list(notes)
     answered = [asked, *(note["question"] for note in notes if note["finding"])]
     without = dict.fromkeys(note["question"] for note in notes if not note["finding"])
-    return [each for each in without if not any(same_question(each, other) for other in answered)]
+    return [question for question in without if not any(same_question(question, other) for other in answered)]
 
 
 def refuse(support: Support | None, citations: Sequence[Citation], missing: Sequence[str] = ()) -> Verdict:
     """Return the verdict of an answer that has too little support, with its last quote and the open questions."""
-    quotes = [(single_line(each["quote"]), each["title"]) for each in citations[-1:]]
+    quote = single_line(citations[-1]["quote"]) if citations else ""
     # A row of a table and single words cannot be read by themselves.
-    sentences = [(text, title) for text, title in quotes if len(text.split()) > 3 and "|" not in text]
-    nearest = [f" The nearest sentence: “{text}” ({title})." for text, title in sentences]
-    text = refusal_text("unknown", missing, remark="".join(nearest))
-    verdict = Verdict(status="unknown", text=text, citations=[])
+    is_sentence = len(quote.split()) > 3 and "|" not in quote
+    nearest = f" The nearest sentence: “{quote}” ({citations[-1]['title']})." if is_sentence else ""
+    verdict = Verdict(status="unknown", text=refusal_text("unknown", missing, remark=nearest), citations=[])
     if support:
         verdict["support"] = Support(score=support["score"], answerable=support["answerable"])
     return verdict
@@ -280,14 +279,14 @@ def cited_passages(citations: Iterable[Citation], passages: Iterable[Passage]) -
     """Return the passages of citations, each once; a quote from outside the documents is a passage of its own."""
     by_id = {passage.id: passage for passage in passages}
     cited: dict[str, Passage] = {}
-    for each in citations:
+    for citation in citations:
         quote = Passage(
-            id=each["passage"] or each["quote"],
-            document_id=each["document"],
-            title=each["title"],
-            text=each["quote"],
-            start=each["start"],
-            end=each["end"],
+            id=citation["passage"] or citation["quote"],
+            document_id=citation["document"],
+            title=citation["title"],
+            text=citation["quote"],
+            start=citation["start"],
+            end=citation["end"],
         )
         cited.setdefault(quote.id, by_id.get(quote.id, quote))
     return list(cited.values())

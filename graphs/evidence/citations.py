@@ -31,7 +31,7 @@ def verify_quotes(
     for quote in quotes:
         named = passages[quote.source - 1 : quote.source]
         others = [*answering, *passages] if named or quote.source == UNNAMED else []
-        places = ((each, find_quote(quote.quote, each.text)) for each in [*named, *others])
+        places = ((passage, find_quote(quote.quote, passage.text)) for passage in [*named, *others])
         passage, span = next((place for place in places if place[1]), (None, None))
         if not passage and named:
             passage, span = named[0], next(iter(_answering(answer, named[0], question)), None)
@@ -91,9 +91,9 @@ def cite_reading(question: str, reading: Reading, passages: Sequence[Passage]) -
     span = reading.spans[0]
     read = passages[span.passage]
     others = [passages[at] for at in order if at != span.passage and reading.relevance[at] >= RELEVANT]
-    named = [(each, list(find_words(read.title.split(), each.text))) for each in others]
-    leading = next((cite_sentence(each, spans[0][0]) for each, spans in named if spans), None)
-    return [*([leading] if leading else []), cite_sentence(read, span.start)]
+    named = [(passage, list(find_words(read.title.split(), passage.text))) for passage in others]
+    leading = [cite_sentence(passage, spans[0][0]) for passage, spans in named if spans]
+    return [*leading[:1], cite_sentence(read, span.start)]
 
 
 def verified_citations(
@@ -115,7 +115,7 @@ def ensure_verbatim_support(
     another quote, are dropped if a shown sentence does.
     """
     by_id = {passage.id: passage for passage in passages}
-    nearest = [_nearest_saying(answer, citation, by_id, question) for citation in citations]
+    nearest = [_nearest_containing(answer, citation, by_id, question) for citation in citations]
     unique = [citation for at, citation in enumerate(nearest) if citation not in nearest[:at]]
     is_verbatim = any(find_sentence(answer, citation["quote"]) for citation in unique)
     cited = unique if is_verbatim else [*unique, *find_support(answer, passages, question=question)]
@@ -128,13 +128,13 @@ def _linked(answer: str, citations: Sequence[Citation], question: str) -> list[C
     """
     if not question:
         return list(citations)
-    texts = [question, *(f"{each['title']} {each['quote']}" for each in citations)]
+    texts = [question, *(f"{citation['title']} {citation['quote']}" for citation in citations)]
     words = [content_words(text) - content_words(answer) for text in texts]
     others = [frozenset().union(*words[:at], *words[at + 1 :]) for at in range(len(words))]
-    return [each for at, each in enumerate(citations, start=1) if words[at] & others[at]]
+    return [citation for at, citation in enumerate(citations, start=1) if words[at] & others[at]]
 
 
-def _nearest_saying(answer: str, citation: Citation, passages: Mapping[str, Passage], question: str) -> Citation:
+def _nearest_containing(answer: str, citation: Citation, passages: Mapping[str, Passage], question: str) -> Citation:
     passage = passages.get(citation["passage"])
     if not passage or any(find_sentence(answer, text) for text in (citation["quote"], passage.title)):
         return citation

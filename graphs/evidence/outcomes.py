@@ -25,8 +25,8 @@ from sleuth.tools.types import Passage
 def make_note(question: str, finding: str, citations: list[Citation], remark: str = "") -> Note:
     """Return a finding as a note."""
     passages = list(dict.fromkeys(citation["passage"] for citation in citations))
-    written = Note(question=question, finding=finding, passages=passages, citations=citations)
-    return Note(**written, remark=remark) if remark else written
+    note = Note(question=question, finding=finding, passages=passages, citations=citations)
+    return Note(**note, remark=remark) if remark else note
 
 
 def as_steps(notes: Iterable[Note]) -> tuple[Step, ...]:
@@ -65,9 +65,8 @@ def verdict_of_sentences(model: ModelCaller, sentences: Sequence[Note], inherite
     verdict = verdict_for(model, " ".join(texts), [*inherited, *sentences])
     if len(texts) == 1:
         return verdict
-    return with_sentence_ends(
-        verdict, sentences, [len(" ".join(texts[:number])) for number in range(1, len(texts) + 1)]
-    )
+    ends = [len(" ".join(texts[:number])) for number in range(1, len(texts) + 1)]
+    return with_sentence_ends(verdict, sentences, ends)
 
 
 def with_sentence_ends(verdict: Verdict, sentences: Sequence[Note], ends: Sequence[int]) -> Verdict:

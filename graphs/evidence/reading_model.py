@@ -69,8 +69,8 @@ class ReadingModel:
         begun, question = time.monotonic(), request.input["question"]
         passages = [_as_passage(at, source) for at, source in enumerate(request.input["sources"], start=1)]
         reading = await asyncio.to_thread(self._checker.read, question, as_evidence(passages))
-        cited = cite_reading(question, reading, passages)
-        quotes = [Quote(source=int(each["passage"]), quote=each["quote"][:MAX_QUOTE]) for each in cited]
+        citations = cite_reading(question, reading, passages)
+        quotes = [Quote(source=int(citation["passage"]), quote=citation["quote"][:MAX_QUOTE]) for citation in citations]
         return Reply(
             text=json.dumps(make_reply(request.input, reading, quotes).model_dump(), ensure_ascii=False),
             finish="stop",

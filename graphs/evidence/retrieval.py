@@ -19,7 +19,7 @@ from sleuth.tools.types import Hit, Passage
 
 _NAME_WORDS = 6
 _PATHS = 3
-"""Paths to a passage that are kept with a run."""
+"""Paths to a passage that are stored with a run."""
 
 
 class Round(TypedDict):
@@ -58,7 +58,7 @@ async def read_around(call: Call[Any], reference: str, *, reach: int) -> list[st
         call.model.warn("This retriever finds passages only: the passages around one cannot be read.")
         return []
     document = await retriever.passages_of(passage.document_id)
-    places = [at for at, each in enumerate(document) if each.id == passage.id]
+    places = [at for at, other in enumerate(document) if other.id == passage.id]
     if not places:
         call.model.warn(f"Passage {passage.id} is no longer in the collection: nothing around it can be read.")
         return []
@@ -87,8 +87,8 @@ def _search_record(query: Query, hits: Sequence[Hit], references: Sequence[str])
             "score": hit.score,
             "parts": dict(hit.why.parts) if hit.why else {},
             "paths": [
-                {"kind": each.kind, "source": each.source, "name": each.name, "sentence": each.sentence}
-                for each in (hit.why.reasons if hit.why else ())[:_PATHS]
+                {"kind": reason.kind, "source": reason.source, "name": reason.name, "sentence": reason.sentence}
+                for reason in (hit.why.reasons if hit.why else ())[:_PATHS]
             ],
         }
         for hit, reference in zip(hits, references, strict=True)

@@ -46,7 +46,7 @@ _HELD = """
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
 # The same process id is given to later sessions.
-_OWN = "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+_SESSION = "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
 _END = """
     SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE pid = :pid AND backend_start = :backend_start
 """
@@ -226,7 +226,7 @@ class PostgresThreadLocks(ThreadLocks):
         if self._session:  # the server may not have noticed yet that the last connection is lost
             connection.execute(text(_END), self._session)
         connection.execute(text(f"SET lock_timeout = '{WRITE_SECONDS:f}s'"))
-        self._session = dict(connection.execute(text(_OWN)).mappings().one())
+        self._session = dict(connection.execute(text(_SESSION)).mappings().one())
         self._connection = connection
         return connection
 

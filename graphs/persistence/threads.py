@@ -81,8 +81,8 @@ class Threads:
         thread = await self.find(id)
         if thread is None:
             similar = select_similar(select(threads.c.id).where(self._mine()), threads.c.id, id)
-            known = [row.id for query in similar for row in await self._rows(query)]
-            raise UnknownName("thread", id, known, "`sleuth runs list` shows them.")
+            ids = [row.id for query in similar for row in await self._rows(query)]
+            raise UnknownName("thread", id, ids, "`sleuth runs list` shows them.")
         return thread
 
     async def find(self, id: str) -> Thread | None:
@@ -186,13 +186,13 @@ class Threads:
         Raises:
             UsageError: a thread, or all threads of the owner, would have too much of it.
         """
-        own = threads.c.id == id, self._mine()
+        conditions = threads.c.id == id, self._mine()
 
         def write(connection: Connection) -> None:
-            stored = connection.scalar(select(threads.c.client_metadata).where(*own))
+            stored = connection.scalar(select(threads.c.client_metadata).where(*conditions))
             merged = to_stored_json({**json.loads(stored or "{}"), **metadata})
             self._check_metadata(connection, merged, but=id)
-            connection.execute(update(threads).where(*own).values(client_metadata=merged))
+            connection.execute(update(threads).where(*conditions).values(client_metadata=merged))
 
         await self.transact("", write)
 
@@ -239,8 +239,8 @@ class Threads:
         # A run that has ended since its row was read holds no lock either: only an unchanged row is interrupted.
         again = await self._rows(select(threads).where(threads.c.id.in_(lost)), _thread)
         latest = {thread.id: thread for thread in [*listed, *again]}
-        interrupted = {each.id for each in listed if each.id in lost and latest[each.id] == each}
-        return [replace(each, state="interrupted") if each.id in interrupted else latest[each.id] for each in listed]
+        gone = {thread.id for thread in listed if thread.id in lost and latest[thread.id] == thread}
+        return [replace(thread, state="interrupted") if thread.id in gone else latest[thread.id] for thread in listed]
 
     async def _rows(self, query: Select[Any], convert: Callable[[Row[Any]], Any] = lambda row: row) -> list[Any]:
         def read() -> list[Any]:

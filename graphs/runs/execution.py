@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
-from time import monotonic
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
@@ -51,7 +50,7 @@ def compile_method(name: str, saver: BaseCheckpointSaver[Any]) -> Compiled:
 
 async def stream_steps(
     graph: Compiled,
-    given: dict[str, Any] | Command[Any] | None,
+    inputs: dict[str, Any] | Command[Any] | None,
     config: RunnableConfig,
     context: Context,
     *,
@@ -64,7 +63,7 @@ async def stream_steps(
     """
     config = traced(config, context.tracing, texts=context.trace_texts)
     run: Any = graph.astream(
-        given, config, context=context, stream_mode=["tasks", "custom"], durability="sync", control=control
+        inputs, config, context=context, stream_mode=["tasks", "custom"], durability="sync", control=control
     )
     async with aclosing(run) as events:
         async for mode, event in events:
@@ -136,8 +135,8 @@ def subrun_thread(request: SubrunRequest) -> str:
     """Return the name of a sub-run's thread: the outer run's name, abbreviated with a hash if it is too long."""
     outer, place = request.parent, f".{request.number}.{request.place[:6]}"
     if len(outer) + len(place) > LONGEST_NAME:
-        own = f"-{sha256(outer.encode()).hexdigest()[:12]}"
-        outer = outer[: LONGEST_NAME - len(own) - len(place)] + own
+        suffix = f"-{sha256(outer.encode()).hexdigest()[:12]}"
+        outer = outer[: LONGEST_NAME - len(suffix) - len(place)] + suffix
     return outer + place
 
 
@@ -165,7 +164,7 @@ class CheckpointerSubruns:
             budget=request.budget,
             token_stream=streams,
             hops=self,
-            started=monotonic(),
+            started=time.monotonic(),
         )
         graph = compile_method(request.method, self.saver)
         place, about = {"thread_id": id, "checkpoint_ns": ""}, {"graph_id": request.method}
@@ -173,8 +172,7 @@ class CheckpointerSubruns:
         if self.announce:
             await self.announce(id, request)
         await begin_subrun(graph, config, request, settings)
-        before = await graph.aget_state(config)
-        if before.tasks:
+        if (await graph.aget_state(config)).tasks:
             async with aclosing(stream_steps(graph, None, config, context, control=request.control)) as steps:
                 async for step in steps:
                     request.on_step({"thread": id, "method": request.method, "part_of": request.parent, **step})

@@ -82,7 +82,7 @@ async def replay_steps(runs: RunService, id: str, *, known: Container[str] = ())
     """
     thread = await runs.store.threads.get(id)
     subruns = await runs.store.threads.subruns_of(id)
-    inner = [step for each in subruns for step in await replay_steps(runs, each.id, known=known)]
+    inner = [step for subrun in subruns for step in await replay_steps(runs, subrun.id, known=known)]
     turn = thread.options.turn.id if thread.options.turn else ""
     about: dict[str, Any] = {"thread": id, "method": thread.method, "part_of": thread.part_of, "turn": turn}
     steps: list[Step] = []
@@ -134,9 +134,9 @@ async def load_checkpoint(runs: RunService, id: str, checkpoint: str) -> Checkpo
     state = await runs.state(thread, checkpoint)
     parent = parent_id(state)
     before = await runs.graph(thread).aget_state(runs.config(thread, parent)) if parent else None  # pruned: no values
-    known_before = before.values.get("calls", {}) if before else {}
-    made: dict[str, CallRecord] = state.values.get("calls", {})
-    new = {id: record for id, record in made.items() if id not in known_before}
+    earlier = before.values.get("calls", {}) if before else {}
+    records: dict[str, CallRecord] = state.values.get("calls", {})
+    new = {id: record for id, record in records.items() if id not in earlier}
     names = {version: name for name, version in (await prompts.versions()).items()}
     texts = await runs.store.archive.load(record["prompt"] for record in new.values())
     replies = await _replies(runs, thread, parent)
@@ -197,12 +197,13 @@ async def fork_run(
         await runs.store.archive.load(find_hashes(changed))  # raises if one of them does not exist
         wrote = [as_node] if as_node else _wrote(state, states)
         if other:
-            made = await _fork_into(runs, thread, state, changed, into=other, name=name)
+            branch = await _fork_into(runs, thread, state, changed, into=other, name=name)
         elif name:
-            made = await _copy_to(runs, thread, state, wrote, changed, name=name)
+            branch = await _copy_to(runs, thread, state, wrote, changed, name=name)
         else:
-            made = await _branch(runs, thread, state, wrote, changed)
-    return {"thread": made["configurable"]["thread_id"], "checkpoint": str(made["configurable"]["checkpoint_id"])}
+            branch = await _branch(runs, thread, state, wrote, changed)
+    place = branch["configurable"]
+    return {"thread": place["thread_id"], "checkpoint": str(place["checkpoint_id"])}
 
 
 def find_checkpoint(at: str, states: Mapping[str, StateSnapshot]) -> str:
@@ -289,9 +290,9 @@ async def _branch(
 ) -> RunnableConfig:
     _check_place(state, wrote, changes)
     graph, config = runs.graph(thread), runs.config(thread, checkpoint_id_of(state))
-    made = await graph.aupdate_state(with_paused_clock(config, state), changes, as_node=(wrote or [START])[-1])
+    branch = await graph.aupdate_state(with_paused_clock(config, state), changes, as_node=(wrote or [START])[-1])
     await runs.store.threads.set_state(thread.id, "queued", at=now())
-    return made
+    return branch
 
 
 def _check_place(state: StateSnapshot, wrote: list[str], changes: dict[str, Any]) -> None:
@@ -318,8 +319,8 @@ async def _copy_to(
         return await graph.aupdate_state(config, inputs, as_node=START)
     # After a step of several nodes, the edges of all of them lead on.
     whole = [StateUpdate(state.values, wrote[0]), *(StateUpdate({}, node) for node in wrote[1:])]
-    made = await graph.abulk_update_state(config, [whole])
-    return await graph.aupdate_state(config, changes, as_node=wrote[-1]) if changes else made
+    copy = await graph.abulk_update_state(config, [whole])
+    return await graph.aupdate_state(config, changes, as_node=wrote[-1]) if changes else copy
 
 
 async def _fork_into(
@@ -346,6 +347,6 @@ async def export_run(runs: RunService, id: str) -> dict[str, Any]:
     named = find_hashes([thread.options.to_json(), *(state.values for state in states)])
     texts = dict(sorted((await runs.store.archive.find(named)).items()))
     views = [view.to_json() for view in _views(states)]
-    subruns = [await export_run(runs, each.id) for each in await runs.store.threads.subruns_of(id)]
+    subruns = [await export_run(runs, subrun.id) for subrun in await runs.store.threads.subruns_of(id)]
     whole = {"thread": thread.to_json(), "history": views, "state": states[0].values, "texts": texts}
     return {**whole, "hops": subruns} if subruns else whole

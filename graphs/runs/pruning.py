@@ -104,8 +104,8 @@ async def remove_runs(runs: RunService, *ids: str) -> list[Thread]:
 async def _with_subruns(runs: RunService, thread: Thread) -> list[Thread]:
     """Return a run and all runs below it, each after the one that it is part of."""
     threads = [thread]
-    for each in threads:
-        threads += await runs.store.threads.subruns_of(each.id)
+    for outer in threads:
+        threads += await runs.store.threads.subruns_of(outer.id)
     return threads
 
 

@@ -9,17 +9,8 @@ from sleuth.graphs.core.state import SCHEMA_VERSION
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.persistence.tables import Thread
 from sleuth.graphs.registry import runnable
-from sleuth.graphs.runs.execution import (
-    RECURSION_LIMIT,
-    Compiled,
-    checkpoint_id_of,
-    compile_method,
-    seconds_at,
-)
-from sleuth.graphs.runs.turns import (
-    is_unfinished,
-    pending_interrupt,
-)
+from sleuth.graphs.runs.execution import RECURSION_LIMIT, Compiled, checkpoint_id_of, compile_method, seconds_at
+from sleuth.graphs.runs.turns import is_unfinished, pending_interrupt
 from sleuth.tools.errors import RunError, StoreTooNew, UnknownName
 from sleuth.tools.langgraph_internals import advance_clock
 from sleuth.tools.storage.id_prefix import MAX_SIMILAR
@@ -51,8 +42,7 @@ class RunReader:
         state = await graph.aget_state(self.config(thread, checkpoint))
         if checkpoint and state.created_at is None:  # LangGraph returns an empty state for an unknown checkpoint
             latest = graph.aget_state_history(self.config(thread), limit=MAX_SIMILAR)
-            known = [checkpoint_id_of(each) async for each in latest]
-            raise unknown_checkpoint(checkpoint, known)
+            raise unknown_checkpoint(checkpoint, [checkpoint_id_of(other) async for other in latest])
         return accept_state(state)
 
     async def history(self, thread: Thread) -> list[StateSnapshot]:
@@ -109,6 +99,6 @@ def accept_state(state: StateSnapshot) -> StateSnapshot:
     return state
 
 
-def unknown_checkpoint(id: str, known: list[str]) -> UnknownName:
+def unknown_checkpoint(id: str, others: list[str]) -> UnknownName:
     """Return the error for a checkpoint that a thread does not have."""
-    return UnknownName("checkpoint", id, known, "`sleuth runs history` shows them, by id, step and node.")
+    return UnknownName("checkpoint", id, others, "`sleuth runs history` shows them, by id, step and node.")

@@ -32,11 +32,7 @@ from sleuth.graphs.runs.execution import (
 )
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.starting import RunStarter
-from sleuth.graphs.runs.turns import (
-    input_for,
-    state_before,
-    unanswered_question,
-)
+from sleuth.graphs.runs.turns import input_for, state_before, unanswered_question
 from sleuth.tools.errors import RunError, SleuthError
 from sleuth.tools.search.retriever import FilteredRetriever
 from sleuth.tools.storage.database import is_database_error

@@ -25,20 +25,10 @@ from sleuth.graphs.persistence.tables import (
     already_used,
 )
 from sleuth.graphs.registry import configure, runnable
-from sleuth.graphs.runs.execution import (
-    checkpoint_id_of,
-    now,
-    with_paused_clock,
-)
+from sleuth.graphs.runs.execution import checkpoint_id_of, now, with_paused_clock
 from sleuth.graphs.runs.reading import RunReader
 from sleuth.graphs.runs.request import RunRequest
-from sleuth.graphs.runs.turns import (
-    branching_turn,
-    continuing_turn,
-    first_turn,
-    read_reply,
-    replying_turn,
-)
+from sleuth.graphs.runs.turns import branching_turn, continuing_turn, first_turn, read_reply, replying_turn
 from sleuth.tools.errors import UsageError
 from sleuth.tools.langgraph_internals import COPY
 

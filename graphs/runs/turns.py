@@ -53,9 +53,9 @@ def continuing_turn(thread: Thread, latest: StateSnapshot, text: str, *, message
 def branching_turn(thread: Thread, latest: StateSnapshot, text: str, *, start: str, message_id: str) -> Turn:
     """Return the turn of a message at the checkpoint `start`, or at the latest one if it is empty."""
     at, id = checkpoint_id_of(latest), message_id or uuid.uuid4().hex
-    before = _left_messages(thread, latest) if start in ("", at) and _is_unfinished_chat(thread, latest) else []
-    about = _chat_before(thread) | ({"before": [message_to_json(each) for each in before]} if before else {})
-    return Turn(text=text, at=at, start=start or at, id=id, **about)
+    messages = _left_messages(thread, latest) if start in ("", at) and _is_unfinished_chat(thread, latest) else []
+    before = [message_to_json(message) for message in messages]
+    return Turn(text=text, at=at, start=start or at, id=id, before=before, **_chat_before(thread))
 
 
 def read_reply(method: str, state: StateSnapshot, reply: Any) -> Any:  # noqa: ANN401 - any JSON
@@ -111,7 +111,7 @@ def _unsent_messages(thread: Thread, state: StateSnapshot) -> list[AnyMessage]:
 def _left_messages(thread: Thread, state: StateSnapshot) -> list[AnyMessage]:
     """Return the unsent messages of a turn without an answer, and the message that states why it has none."""
     unsent = _unsent_messages(thread, state)
-    asked = [each.id for each in [*state.values.get("messages", []), *unsent] if each.type == "human"]
+    asked = [message.id for message in [*state.values.get("messages", []), *unsent] if message.type == "human"]
     return [*unsent, unanswered_message(asked[-1] if asked else None, thread.problem)]
 
 
@@ -137,7 +137,8 @@ def _messages_of(answer: Answer) -> list[dict[str, Any]]:
     about = {name: getattr(answer, name) for name in ("status", "citations", "question", "method", "thread")}
     verdict = Verdict(status=answer.status, text=answer.text, citations=answer.citations)
     reply = answer_message(verdict, about, id=uuid.uuid4().hex)
-    return [message_to_json(each) for each in (HumanMessage(answer.question, id=uuid.uuid4().hex), reply)]
+    question = HumanMessage(answer.question, id=uuid.uuid4().hex)
+    return [message_to_json(question), message_to_json(reply)]
 
 
 def state_before(thread: Thread, turn: Turn) -> tuple[ThreadState, str, str | None]:
