@@ -248,7 +248,7 @@ class Collection:
         for name in names or self.indexes.names:
             await asyncio.to_thread(self.indexes.ready, name, on_indexed)
 
-    def _wanted(self, mode: Mode) -> tuple[IndexName, ...]:
+    def _indexes_for(self, mode: Mode) -> tuple[IndexName, ...]:
         if mode == "keyword" or mode == "dense":  # noqa: PLR1714 - mypy narrows the type by these
             return (mode,)
         if mode == "knowledge-graph":
@@ -268,7 +268,7 @@ class Collection:
         return self.catalogue.matching_passages(parse_filter(where))
 
     def _search(self, query: Query) -> list[Hit]:
-        """Return the best passages; of documents with the same text only the first is found."""
+        """Return the best passages, of documents with the same text only those of the first."""
         hits = self._search_once(query)
         if len(self._without_copies(hits)) == len(hits):
             return hits
@@ -294,7 +294,7 @@ class Collection:
 
     def _search_indexes(self, query: Query) -> list[Hit]:
         head = self.catalogue.head()
-        indexes = {name: self.indexes.for_search(name, head) for name in self._wanted(query.mode)}
+        indexes = {name: self.indexes.for_search(name, head) for name in self._indexes_for(query.mode)}
         allowed = self._filtered(query.where) if query.where.strip() else None
         if allowed is not None:
             indexes = {name: index.restricted(allowed) for name, index in indexes.items()}
@@ -308,7 +308,7 @@ class Collection:
 
             graph, fetch, count = self.name_graphs.graph(), self.catalogue.passages, self.catalogue.count_passages()
             return search_knowledge_graph(query, indexes, fetch, graph, passages=count, allowed=allowed)
-        searched = (each for each in indexes.values() if isinstance(each, KeywordIndex | VectorIndex))
+        searched = (index for index in indexes.values() if isinstance(index, KeywordIndex | VectorIndex))
         lists = [index.search(query.text, fetch_depth(query.k)) for index in searched]
         best = (fuse(lists) if len(lists) > 1 else lists[0])[: query.k]
         passages = {passage.id: passage for passage in self.catalogue.passages([id_ for id_, _ in best])}

@@ -41,25 +41,25 @@ def find_duplicates(catalogue: Catalogue) -> list[DuplicateGroup]:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    listed = [each for each in _all(catalogue) if each.passages]
+    documents = [document for document in _all(catalogue) if document.passages]
 
     @lru_cache(maxsize=2 * _BLOCK)
     def runs(at: int) -> Hashes:
-        return hash_runs(catalogue.get_document(listed[at].id).text)
+        return hash_runs(catalogue.get_document(documents[at].id).text)
 
-    candidates = _candidates([runs(at)[:_SKETCH].copy() for at in range(len(listed))])
+    candidates = _candidates([runs(at)[:_SKETCH].copy() for at in range(len(documents))])
     compared = {(one, other): similarity_of(runs(one), runs(other)) for one, other in candidates}
     alike = {pair: similarity for pair, similarity in compared.items() if similarity >= LEAST}
     if not alike:
         return []
     rows, columns = np.array(list(alike)).T
-    edges = coo_array((np.ones(len(rows)), (rows, columns)), shape=(len(listed), len(listed)))
+    edges = coo_array((np.ones(len(rows)), (rows, columns)), shape=(len(documents), len(documents)))
     _, labels = connected_components(edges, directed=False)
     groups = []
     for label in sorted({labels[row] for row in rows}):
-        members = sorted((listed[at] for at in np.flatnonzero(labels == label)), key=lambda each: each.added_at)
-        least = min(found for (row, _), found in alike.items() if labels[row] == label)
-        groups.append(DuplicateGroup(documents=tuple(each.id for each in members), similarity=least))
+        members = sorted((documents[at] for at in np.flatnonzero(labels == label)), key=lambda member: member.added_at)
+        least = min(similarity for (row, _), similarity in alike.items() if labels[row] == label)
+        groups.append(DuplicateGroup(documents=tuple(member.id for member in members), similarity=least))
     return sorted(groups, key=lambda group: -group.similarity)
 
 

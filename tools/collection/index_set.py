@@ -1,8 +1,8 @@
 """The indexes of a collection, opened when first needed and updated from the catalogue before each use.
 
-An index follows the journal of the catalogue, and is compared by ids if the two disagree. All operations may be
-repeated: a change is written to an index before it is recorded as applied, so a kill in between loses nothing. All
-functions and methods block: call them in a thread.
+An index is updated from the journal of the catalogue; if their numbers of passages differ, the ids are compared. All
+operations may be repeated: a change is written to an index before it is recorded as applied, so a kill in between
+loses nothing. All functions and methods block: call them in a thread.
 """
 
 import logging
@@ -52,12 +52,7 @@ def ignore(_index: IndexName, _passages: int) -> None:
 class IndexSet:
     """Keyword index, entity graph and vectors; `notes` has a line for each repair, `analyzer` analyzes passages."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        catalogue: Catalogue,
-        embedder: Embedder,
-    ) -> None:
+    def __init__(self, settings: Settings, catalogue: Catalogue, embedder: Embedder) -> None:
         self.notes: list[str] = []
         self.analyzer = PassageAnalyzer()
         self._settings = settings
@@ -120,7 +115,7 @@ class IndexSet:
         """
         home = self._settings.home
         if self._applied.get(name) == head or not (holders := changing_processes(home)):
-            return self.ready(name, lambda _name, _passages: None, head)
+            return self.ready(name, ignore, head)
         if not self._has_warned:
             self._has_warned = True
             _log.warning("%s is in use by %s. Searches find what is indexed so far.", home, holders)
@@ -249,7 +244,7 @@ def catch_up(catalogue: Catalogue, index: Index, *, on_indexed: Callable[[int], 
         index.clear()
         seq = 0
     while changes := catalogue.changes(seq, limit=_JOURNAL_PAGE):
-        # Only the present state matters: a passage that was added and deleted again is never embedded.
+        # Only the present state matters: a passage that was added and then deleted is never embedded.
         seq = changes[-1].seq
         index.set_reached(seq)
         changed = dict.fromkeys(id_ for change in changes for id_ in change.passage_ids)
@@ -279,10 +274,10 @@ def _update(
 ) -> None:
     """Write the present state of these passages to an index: those that the catalogue does not have are deleted."""
     for start in range(0, len(ids), _BATCH):
-        part = ids[start : start + _BATCH]
-        present = catalogue.passages(part)
+        batch = ids[start : start + _BATCH]
+        present = catalogue.passages(batch)
         present_ids = {passage.id for passage in present}
-        index.apply(upsert=present, delete=[id_ for id_ in part if id_ not in present_ids])
+        index.apply(upsert=present, delete=[id_ for id_ in batch if id_ not in present_ids])
         on_indexed(len(present))
 
 
@@ -292,12 +287,12 @@ def open_vectors(settings: Settings, embedder: Embedder) -> VectorIndex:
     Raises:
         UsageError: pgvector is set without a Postgres.
     """
-    own: dict[str, Any] = {"owner": settings.owner, "collection": settings.collection, "embedder": embedder}
+    options: dict[str, Any] = {"owner": settings.owner, "collection": settings.collection, "embedder": embedder}
     if settings.vectors == "chroma":
-        return ChromaIndex(settings.chroma_url or settings.home / "chroma", **own)
+        return ChromaIndex(settings.chroma_url or settings.home / "chroma", **options)
     from sleuth.tools.search.vectors.pgvector_index import PgVectorIndex
 
-    return PgVectorIndex(settings.database_url, **own)
+    return PgVectorIndex(settings.database_url, **options)
 
 
 _CHUNK = 32
@@ -313,7 +308,7 @@ class PassageAnalyzer:
     """Analyzes passages, with the same results in this process and in worker processes."""
 
     def __init__(self) -> None:
-        # Of the batch that is indexed and of the one that is read meanwhile.
+        # The analyses of the batch that is indexed and of the next one, which is read in parallel.
         self._started: deque[dict[Passage, tuple[Future[dict[str, Any]], int]]] = deque(maxlen=2)
 
     def start(self, submit: Submit, passages: Sequence[Passage], detected: Sequence[str | None] = ()) -> None:
@@ -329,10 +324,10 @@ class PassageAnalyzer:
             return
         started: dict[Passage, tuple[Future[dict[str, Any]], int]] = {}
         for start in range(0, len(passages), _CHUNK):
-            part = passages[start : start + _CHUNK]
-            rows = [(passage.document_id, passage.title, passage.text) for passage in part]
+            chunk = passages[start : start + _CHUNK]
+            rows = [(passage.document_id, passage.title, passage.text) for passage in chunk]
             call = submit({"rows": rows, "detected": detected[start : start + _CHUNK]})
-            started |= {passage: (call, at) for at, passage in enumerate(part)}
+            started |= {passage: (call, at) for at, passage in enumerate(chunk)}
         self._started.append(started)
 
     def terms(self, passages: Sequence[Passage]) -> list[KeywordTerms]:

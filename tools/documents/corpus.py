@@ -21,10 +21,10 @@ from sleuth.tools.text.normalization import normalize, title_from
 
 MAX_LINE_BYTES = 8 << 20
 MAX_PASSAGE_CHARS = 100_000
-"""A passage is shown to a model whole; a book is a document, which is cut into passages."""
+"""A model reads a passage as a whole; a book is a document, which is split into passages."""
 MAX_ID_CHARS = 512
 _FIRST_LINES = 20
-"""Lines that show whether a file is a corpus."""
+"""Lines that are read to find out whether a file is a corpus."""
 _MOST_UNPACKED = 100
 """Times its size to which a gzipped corpus may unpack, beyond the first line's bytes; texts reach ten."""
 
@@ -76,13 +76,13 @@ def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     Raises OSError if a line, or the unpacked file, exceeds the limits.
     """
     size, packed = ordinary_size(path), path.suffix.lower() == ".gz"
-    most = MAX_LINE_BYTES + _MOST_UNPACKED * size if packed else math.inf
+    limit = MAX_LINE_BYTES + _MOST_UNPACKED * size if packed else math.inf
     with gzip.open(path) if packed else path.open("rb") as file:
         for number in count(1):
-            raw = rest = file.readline(MAX_LINE_BYTES + 1)
-            while len(rest) > MAX_LINE_BYTES and not rest.endswith(b"\n") and file.tell() <= most:
-                rest = file.readline(MAX_LINE_BYTES + 1)
-            if file.tell() > most:
+            raw = piece = file.readline(MAX_LINE_BYTES + 1)
+            while len(piece) > MAX_LINE_BYTES and not piece.endswith(b"\n") and file.tell() <= limit:
+                piece = file.readline(MAX_LINE_BYTES + 1)
+            if file.tell() > limit:
                 raise OSError(f"it unpacks to more than {_MOST_UNPACKED} times its size")
             if not raw:
                 return
@@ -90,7 +90,7 @@ def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _line(raw: bytes, seen: dict[str, int], path: str, number: int) -> LoadedDocument | DocumentError:
-    """Return the passage on a line, remembered in `seen`, or what is wrong with it."""
+    """Return the passage on a line, whose id is added to `seen`, or what is wrong with it."""
     try:
         line = _parse(raw)
     except RecursionError:

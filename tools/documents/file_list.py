@@ -23,7 +23,7 @@ _BEGINNING = 4096
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Item:
-    """A file, or one in a zip archive, with the document id that it asks for, or the reason to pass it over."""
+    """A file, or one in a zip archive, with the preferred id of its document, or the reason to pass it over."""
 
     path: Path
     document_id: str
@@ -82,8 +82,8 @@ def _members(archive: Path, relative: PurePosixPath, loaders: Loaders) -> Iterat
     for name in names:
         suffix = PurePosixPath(name).suffix.lower()
         is_read = suffix in {*FORMATS, *loaders}
-        nested = "archives in archives are not read. Unpack it." if suffix == ZIP else NOT_READ
-        yield Item(path=archive, document_id=printable(relative, name), member=name, reason="" if is_read else nested)
+        reason = "archives in archives are not read. Unpack it." if suffix == ZIP else NOT_READ
+        yield Item(path=archive, document_id=printable(relative, name), member=name, reason="" if is_read else reason)
 
 
 def _walk(folder: Path, above: frozenset[tuple[int, int]]) -> Iterator[Path]:
@@ -119,8 +119,8 @@ def _is_text(file: Path) -> bool:
     """Return whether the beginning of a file is text; True if it cannot be read, so that reading it reports why."""
     try:
         ordinary_size(file)
-        with file.open("rb") as opened:
-            decode(opened.read(_BEGINNING))
+        with file.open("rb") as stream:
+            decode(stream.read(_BEGINNING))
     except OSError:
         return True
     except DocumentError:

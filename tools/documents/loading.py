@@ -128,7 +128,7 @@ FORMATS: dict[str, tuple[str, Read]] = {
     ".ics": ("text/calendar", read_calendar),
     ".vcf": ("text/vcard", read_contacts),
 }
-_KIN = {
+_VARIANTS = {
     ".docx": ".docm .dotx .dotm",
     ".pptx": ".pptm .ppsx .ppsm .potx .potm",
     ".xlsx": ".xlsm .xltx .xltm",
@@ -136,7 +136,7 @@ _KIN = {
     ".odp": ".otp",
     ".ods": ".ots",
 }
-FORMATS |= {kin: FORMATS[suffix] for suffix, names in _KIN.items() for kin in names.split()}
+FORMATS |= {variant: FORMATS[suffix] for suffix, variants in _VARIANTS.items() for variant in variants.split()}
 """The media type of files with a suffix or without one, and their reader."""
 _CODE = """
 bash c cc clj cpp cs css cxx dart ex exs erl fs go h hh hpp hs java jl js jsx kt less lisp lua m ml nim org php pl pm
@@ -172,7 +172,7 @@ class LoadedDocument:
     """The text of one file, or of a line of a corpus. HTML and Word files become Markdown; `media_type` is of the file.
 
     The text from a loader class is plain text, whatever the file's type. `author`, `date` (ISO 8601), `tags` and `meta`
-    are the file's own properties, or those in its sidecar; without a date of its own, that of its last modification.
+    are the file's own properties, or those in its sidecar; a file without a date has that of its last modification.
     `note`: a remark about the reading, such as the pages that were read by OCR. `spans`: its passages. `id`: that of a
     line of a corpus.
     """
@@ -193,7 +193,7 @@ _DOCUMENT = TypeAdapter(LoadedDocument)
 
 
 class FileReader:
-    """Reader of files in a worker process: one that crashes the parser or exceeds a limit only fails itself."""
+    """Reader of files in a worker process: if a file crashes the parser or exceeds a limit, only its reading fails."""
 
     def __init__(self, *, loaders: Loaders = NO_LOADERS, bounds: Bounds = BOUNDS) -> None:
         self._loaders = loaders
@@ -215,12 +215,12 @@ class FileReader:
             return load(path, loaders=self._loaders, bounds=self._bounds)
         request = {"path": str(path), "member": member, "loaders": dict(self._loaders)}
         try:
-            read = self._worker.call(request, seconds=self._bounds.patience)
+            reply = self._worker.call(request, seconds=self._bounds.patience)
         except WorkerError as error:
             raise DocumentError(f"{printable(path, member)[:MAX_SOURCE_BYTES]}: {error}. {error.remedy}") from error
-        if "error" in read:
-            raise DocumentError(read["error"])
-        return _DOCUMENT.validate_python(read)
+        if "error" in reply:
+            raise DocumentError(reply["error"])
+        return _DOCUMENT.validate_python(reply)
 
     def _is_light(self, path: Path) -> bool:
         """Return whether the file needs no limits, which is also so if it cannot be opened."""
@@ -243,21 +243,21 @@ def load(path: Path, member: str = "", *, loaders: Loaders = NO_LOADERS, bounds:
     try:
         about = {} if member else _sidecar(path)
         media_type, content = _content(path, member, loaders, bounds.ocr_languages)
-        as_read = repeat_headers if is_markdown(media_type) else str
-        sections = [replace(each, text=without_encoded_data(normalize(each.text))) for each in content.sections]
-        if all(set(each.text.split()) <= {LEFT_OUT} for each in sections):
+        convert = repeat_headers if is_markdown(media_type) else str
+        sections = [
+            replace(section, text=without_encoded_data(normalize(section.text))) for section in content.sections
+        ]
+        if all(set(section.text.split()) <= {LEFT_OUT} for section in sections):
             raise DocumentError("has encoded data or a minified script, and no text. Leave it out.")
-        text, marks = join_sections(replace(each, text=as_read(each.text)) for each in sections)
+        text, marks = join_sections(replace(section, text=convert(section.text)) for section in sections)
         if len(text) > bounds.characters:
             size = f"has {len(text):,} characters of text, and at most {bounds.characters:,} are read"
             raise DocumentError(f"{size}. Split it, or raise SLEUTH_FILE_CHARACTERS.")
     except DocumentError as error:
         raise DocumentError(f"{printable(path, member)[:MAX_SOURCE_BYTES]}: {error}") from error.__cause__
-    title = title_from(normalize(str(about.get("title") or content.title or ""))) or _title_from_name(
-        within(path, member)
-    )
+    title = title_from(normalize(str(about.get("title") or content.title or "")))
     return LoadedDocument(
-        title=title,
+        title=title or _title_from_name(within(path, member)),
         text=text,
         media_type=media_type,
         author=clean_author(about.get("author") or content.author),
@@ -276,18 +276,18 @@ def is_sidecar(path: Path) -> bool:
 
 def _sidecar(path: Path) -> dict[str, Any]:
     """Return the properties of a file that are next to it; raise DocumentError if they cannot be read."""
-    beside = path.with_name(f"{path.name}{SIDECAR}")
+    sidecar = path.with_name(f"{path.name}{SIDECAR}")
     try:
-        if not beside.is_file():
+        if not sidecar.is_file():
             return {}
-        about = json.loads(decode(read_bytes(beside)))
+        about = json.loads(decode(read_bytes(sidecar)))
     except OSError:  # the name is too long for a file
         return {}
     except (ValueError, RecursionError, DocumentError):
         about = None
     if not isinstance(about, dict):
         raise DocumentError(
-            f"has properties in {printable(PurePath(beside.name))}, which is no JSON object. Repair it."
+            f"has properties in {printable(PurePath(sidecar.name))}, which is no JSON object. Repair it."
         )
     return about
 

@@ -18,7 +18,7 @@ from sleuth.tools.documents.worker import Worker, WorkerError
 from sleuth.tools.errors import DocumentError, StoreError
 
 _AHEAD = 2
-"""Files that are read or wait to be taken, for each worker."""
+"""Files for each worker that are being read, or are read and not yet returned."""
 _ANALYSIS = "sleuth.tools.text.analysis.analyze"
 _ANALYSIS_BOUNDS = Bounds(megabytes=1 << 20)
 """No limit of memory: the texts are those of files that were read within limits."""

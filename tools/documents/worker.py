@@ -82,12 +82,10 @@ class Worker:
             timer.cancel()
             timer.join()
         if not reply.endswith(b"\n"):  # incomplete: the process has ended
-            late = time.monotonic() - start >= seconds
-            error = (
-                WorkerError(f"takes longer than {seconds:g} s", "Leave it out.")
-                if late
-                else self._error(process.wait())
-            )
+            if time.monotonic() - start >= seconds:
+                error = WorkerError(f"takes longer than {seconds:g} s", "Leave it out.")
+            else:
+                error = self._error(process.wait())
             self.stop()
             raise error
         result: dict[str, Any] = json.loads(reply)
@@ -140,13 +138,13 @@ class Worker:
             return WorkerError(
                 f"takes more than {self.bounds.seconds:,} s to read", "Split it, or raise SLEUTH_FILE_SECONDS."
             )
-        again = "Save it again, or leave it out."
+        remedy = "Save it again, or leave it out."
         if status < 0:
-            return WorkerError(f"crashes the parser ({signal.Signals(-status).name})", again)
+            return WorkerError(f"crashes the parser ({signal.Signals(-status).name})", remedy)
         assert self._errors
         self._errors.seek(0)
         lines = self._errors.read().decode("utf-8", "replace").splitlines() or ["no reason given"]
-        return WorkerError(f"cannot be read ({shorten(lines[-1], _REASON_CHARS, placeholder=' …')})", again)
+        return WorkerError(f"cannot be read ({shorten(lines[-1], _REASON_CHARS, placeholder=' …')})", remedy)
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:

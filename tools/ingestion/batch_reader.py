@@ -19,8 +19,8 @@ from sleuth.tools.storage.catalogue import Catalogue, Difference, Entry, Stored
 from sleuth.tools.text.language import detect_language
 from sleuth.tools.types import Document, Passage, content_hash, now
 
-# A batch ends at the first of these limits: passages enough to fill embedding batches and few enough to repeat after a
-# kill, files, and characters in memory.
+# A batch ends at the first of these limits: passages (enough to fill embedding batches, few enough to repeat after a
+# kill), files, and characters in memory.
 _BATCH_PASSAGES = 512
 _BATCH_FILES = 256
 _BATCH_CHARACTERS = 8_000_000
@@ -111,16 +111,16 @@ class BatchReader:
             if len(item.source.encode()) > MAX_SOURCE_BYTES:
                 problem = f"its path has more than {MAX_SOURCE_BYTES:,} bytes. Give it a shorter name."
                 documents = [DocumentError(f"{item.source[:200]}…: {problem}")]
-            for each in documents:
-                self._add(batch, item, each)
+            for document in documents:
+                self._add(batch, item, document)
                 batch.files += loaded is not None
                 if batch.is_full() or stopped():
-                    yield self._without_taken(batch)
+                    yield self._refuse_duplicate_ids(batch)
                     batch = Batch()
                     if stopped():
                         return
             batch.files += loaded is None  # a corpus counts when all its lines were read
-        yield self._without_taken(batch)
+        yield self._refuse_duplicate_ids(batch)
 
     def _add(self, batch: Batch, item: Item, loaded: LoadedDocument | DocumentError) -> None:
         source = item.source
@@ -138,9 +138,9 @@ class BatchReader:
             batch.add(make_entry(document_id=document_id, source=source, loaded=loaded))
             batch.notes += [f"{source}: {loaded.note}"] if loaded.note else []
 
-    def _without_taken(self, batch: Batch) -> Batch:
+    def _refuse_duplicate_ids(self, batch: Batch) -> Batch:
         """Refuse corpus lines with the id of a file or of one of its passages: storing them would replace it."""
-        corpora = {source for source in {each.document.source for each in batch.entries} if is_corpus(Path(source))}
+        corpora = {source for source in {entry.document.source for entry in batch.entries} if is_corpus(Path(source))}
         lines = [entry for entry in batch.entries if entry.document.source in corpora]
         files = [entry for entry in batch.entries if entry.document.source not in corpora]
         holders = self._holders(list({line.document.id: None for line in lines}), files if lines else [])
@@ -161,7 +161,7 @@ class BatchReader:
         return holders | {id_: source for id_, source in sources.items() if not is_corpus(Path(source))}
 
     def _free_id(self, preferred: str, source: str, text: str, batch: Batch) -> str:
-        """Return the present id of a source; else the wanted one, with a suffix if another source has it.
+        """Return the present id of a source; else the preferred one, with a suffix if another source has it.
 
         A file that was moved has the id of the former one.
         """

@@ -81,10 +81,10 @@ def compare_folder(folder: Path, changed: Set[Path] | None, collection: Collecti
         failures += batch.failures
         sources |= {entry.document.id: entry.document.source for entry in batch.entries}
         differences |= catalogue.compare(batch.entries)
-    ids = {kind: [id_ for id_, each in differences.items() if each == kind] for kind in get_args(Difference)}
+    ids = {kind: [id_ for id_, actual in differences.items() if actual == kind] for kind in get_args(Difference)}
     failed = {failure.source for failure in failures}
-    left = {id_: source for id_, source in stored.items() if id_ not in sources}
-    removed = {id_: source for id_, source in left.items() if _is_gone(source, files, read.keys() - failed)}
+    unread = {id_: source for id_, source in stored.items() if id_ not in sources}
+    removed = {id_: source for id_, source in unread.items() if _is_gone(source, files, read.keys() - failed)}
     paths = {files[source].path for source in (*new, *(sources[id_] for id_ in (*ids["added"], *ids["updated"])))}
     if any(map(is_corpus, paths)):  # of lines with equal ids the last one is stored
         paths |= {item.path for item in files.values() if is_corpus(item.path)}
@@ -109,7 +109,7 @@ def _must_read(path: Path) -> bool:
 
 
 def _is_gone(source: str, files: Mapping[str, Item], read: Set[str]) -> bool:
-    """Return whether a stored document that was not found no longer exists in the folder.
+    """Return whether a stored document that was not read no longer exists in the folder.
 
     A line is not removed from a corpus that was read with failures: it may be among them.
     """

@@ -27,7 +27,7 @@ from sleuth.tools.settings import Settings
 UNREADABLE = "unreadable.json"
 """File in SLEUTH_HOME with the hash of every file that a synchronization has named as unreadable, by its path."""
 RETRY_SECONDS = 5.0
-"""Time after which a change is tried again that could not be applied, since the store was in use."""
+"""Time after which a change that could not be applied, since the store was in use, is retried."""
 
 
 async def compare_folder(folder: Path, *, settings: Settings, changed: frozenset[Path] | None = None) -> FolderDiff:
@@ -65,8 +65,9 @@ async def apply_diff(
     """
     failures = [*diff.failures]
 
-    def show(progress: IngestProgress) -> None:
-        failures.extend([progress.failure] if progress.failure else [])
+    def report_progress(progress: IngestProgress) -> None:
+        if progress.failure:
+            failures.append(progress.failure)
         if on_progress:
             on_progress(progress)
 
@@ -74,7 +75,7 @@ async def apply_diff(
     if not diff.is_empty():
         async with open_ingestion(settings, command="sleuth sync") as ingestion:
             if diff.paths:
-                report = await ingestion.run([diff.folder], on_progress=show, only=diff.paths, meta=meta)
+                report = await ingestion.run([diff.folder], on_progress=report_progress, only=diff.paths, meta=meta)
             stored = await ingestion.collection.known_ids(list(diff.removed))
             removed = [id_ for id_ in diff.removed if id_ in stored]
             report = replace(report, removed=await ingestion.delete(removed) if removed else 0)
@@ -89,20 +90,20 @@ def _without_named(diff: FolderDiff, file: Path) -> FolderDiff:
     def is_named(path: Path) -> bool:
         return str(path) in named and named[str(path)] == _content(path)
 
-    new = {name: path for name in diff.added if (path := diff.folder / name) in diff.paths and is_named(path)}
-    named_failures = {each for each in diff.failures if is_named(each.path)}
+    named_added = {name: path for name in diff.added if (path := diff.folder / name) in diff.paths and is_named(path)}
+    named_failed = {failure.path for failure in diff.failures if is_named(failure.path)}
     return replace(
         diff,
-        added=tuple(name for name in diff.added if name not in new),
-        paths=diff.paths - {*new.values()},
-        failures=tuple(each for each in diff.failures if each not in named_failures),
-        unreadable=(*new, *(os.path.relpath(path, diff.folder) for path in {each.path for each in named_failures})),
+        added=tuple(name for name in diff.added if name not in named_added),
+        paths=diff.paths - {*named_added.values()},
+        failures=tuple(failure for failure in diff.failures if failure.path not in named_failed),
+        unreadable=(*named_added, *(os.path.relpath(path, diff.folder) for path in named_failed)),
     )
 
 
 def _store_named(failures: Iterable[Failure], file: Path) -> None:
     """Store the contents of the files that were just named; forget files that no longer exist."""
-    contents = {str(each.path): _content(each.path) for each in failures}
+    contents = {str(failure.path): _content(failure.path) for failure in failures}
     if contents:
         named = {path: content for path, content in _read_named(file).items() if os.path.exists(path)}  # noqa: PTH110
         new = file.with_suffix(".new")

@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 NO_META: Mapping[str, str] = MappingProxyType({})
 MAX_WARNINGS = 20
-"""Failures in a report; each one is also shown when it happens."""
+"""Failures in a report; each one is also reported when it happens."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -233,11 +233,7 @@ class Ingestion:
         return compare_folder(folder, changed, self.collection, self._reader)
 
     async def _read(
-        self,
-        files: Sequence[Item],
-        stopped: Callable[[], bool],
-        meta: Mapping[str, str],
-        progress: "_Progress",
+        self, files: Sequence[Item], stopped: Callable[[], bool], meta: Mapping[str, str], progress: "_Progress"
     ) -> IngestReport:
         """Read files into the catalogue; update the indexes, the slow part, in parallel with the next batch."""
         counts, warnings = Counter[str](), list[str]()

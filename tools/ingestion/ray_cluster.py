@@ -48,7 +48,7 @@ def connect(address: str) -> ModuleType:
         MissingExtra: Ray is not installed.
         UsageError: no cluster answers.
     """
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # Ray reports to its makers otherwise
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # otherwise Ray sends usage statistics
     try:
         with extra("ray", "A Ray cluster"):
             if find_spec("ray") is None:
@@ -60,7 +60,7 @@ def connect(address: str) -> ModuleType:
             from ray._private import worker
 
             if not ray.is_initialized():
-                # Ray prints the ends of workers, whose tasks it repeats, to standard output, where results belong.
+                # Ray reports workers that end, whose tasks it repeats, on standard output, which is for results.
                 setattr(worker, "print_to_stdstream", _log_message)  # noqa: B010 - a function of Ray's
                 options: dict[str, Any] = {} if address.startswith("ray://") else {"_node_ip_address": own_address}
                 ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **options)
@@ -78,7 +78,7 @@ def _log_message(data: Mapping[str, Any], **_options: bool) -> None:
 
 
 def _own_address(address: str) -> str:
-    """Return this machine's address as the head node sees it; Ray itself asks the route to a public server."""
+    """Return the address from which this machine reaches the head node; Ray itself looks up one for a public server."""
     parts = urlsplit(address if "://" in address else f"//{address}")
     if not (parts.hostname and parts.port):
         raise ValueError("an address is HOST:PORT or ray://HOST:PORT")

@@ -1,4 +1,4 @@
-"""Pages of files and URLs that a user has given; a page is never fetched from an internal address.
+"""Pages of files and URLs that a user names; a page is never fetched from an internal address.
 
 A host is resolved once, every address of it is checked, and the connection uses the checked address: later changes of
 the name have no effect. Each redirect is checked in the same way.
@@ -21,7 +21,7 @@ from sleuth.tools.web_pages.reading import read_page_file
 Resolver = Callable[[str, int], Awaitable[list[str]]]
 """The addresses of a host."""
 
-# Metadata is answered at addresses that count as public (Azure, Oracle); NAT64, 6to4 and Teredo lead to any of IPv4.
+# Azure and Oracle serve metadata at addresses that count as public; NAT64, 6to4 and Teredo lead to any of IPv4.
 _NEVER = tuple(
     ip_network(network)
     for network in (
@@ -90,11 +90,11 @@ async def fetch_page(
     """
     target = _checked(url)
     # No keep-alive: two hosts may share an address, and a certificate is checked for one of them.
-    once = httpx2.Limits(max_keepalive_connections=0)
+    limits = httpx2.Limits(max_keepalive_connections=0)
     try:
         async with (
             asyncio.timeout(seconds),
-            httpx2.AsyncClient(**client_options(), timeout=seconds, limits=once) as client,
+            httpx2.AsyncClient(**client_options(), timeout=seconds, limits=limits) as client,
         ):
             for _ in range(MAX_REDIRECTS + 1):
                 address = await _address(target, resolver, permitted)
@@ -147,11 +147,11 @@ async def _get(client: httpx2.AsyncClient, url: httpx2.URL, address: str, limit:
 
     The body is complete, or longer than the limit.
     """
-    there = url.copy_with(host=f"[{address}]" if ":" in address else address)
+    target = url.copy_with(host=f"[{address}]" if ":" in address else address)
     headers = {**_HEADERS, "Host": url.netloc.decode("ascii")}
     extensions = {"sni_hostname": url.raw_host.decode("ascii")}  # also what the certificate must be for
     body = bytearray()
-    async with client.stream("GET", there, headers=headers, extensions=extensions) as response:
+    async with client.stream("GET", target, headers=headers, extensions=extensions) as response:
         if not response.has_redirect_location:
             if not response.is_success:
                 raise DocumentError(f"{url} answers {response.status_code} {response.reason_phrase}.")

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter
 
 from sleuth.tools.text.tokenization import Span
 
-_Text = Annotated[str, BeforeValidator(lambda given: "" if given is None else given)]
+_Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

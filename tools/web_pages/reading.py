@@ -115,17 +115,17 @@ async def read_pages(
     unique = list(distinct.values())
     worker = Worker(f"{__name__}.extract", Bounds(seconds=_NO_LIMIT, megabytes=megabytes))
     try:
-        read = [await read_page(worker, page, seconds=seconds) for page in unique[:MAX_PAGES]]
+        texts = [await read_page(worker, page, seconds=seconds) for page in unique[:MAX_PAGES]]
     finally:
         await asyncio.to_thread(worker.stop)
     if len(unique) > MAX_PAGES:
         left_out = f"{len(unique) - MAX_PAGES} further pages were left out: {MAX_PAGES} are read for one question"
-        read[-1] = replace(read[-1], warnings=(*read[-1].warnings, left_out))
+        texts[-1] = replace(texts[-1], warnings=(*texts[-1].warnings, left_out))
     ids: list[str] = []
-    for text in read:
+    for text in texts:
         numbered = (f"{text.id} ({number})" for number in count(2))
         ids.append(next(id for id in chain([text.id], numbered) if id not in ids))
-    return [replace(text, id=id) for text, id in zip(read, ids, strict=True)]
+    return [replace(text, id=id) for text, id in zip(texts, ids, strict=True)]
 
 
 async def read_page(worker: Worker, page: Page, *, seconds: float) -> PageText:
@@ -143,7 +143,7 @@ async def read_page(worker: Worker, page: Page, *, seconds: float) -> PageText:
 
 def visible_markup(html: str) -> tuple[str, list[str]]:
     """Return HTML without scripts, styles, comments and inlined data, truncated to MAX_MARKUP, and warnings."""
-    # Not cut within a tag, or its rest would be read as text.
+    # Not cut within a tag: what remained of the tag would be read as text.
     return _cut(_INLINE_DATA.sub("", _SILENT.sub("", html)), MAX_MARKUP, "<", "of HTML were read")
 
 
@@ -180,7 +180,7 @@ def extract(request: dict[str, Any], _bounds: Bounds) -> dict[str, Any]:
 
 
 def describe(page: Page, title: str | None, text: str, tables: list[Table], warnings: list[str]) -> PageText:
-    """Return the text of a page, with its metadata on one line each; its given name takes precedence over the title."""
+    """Return the text of a page, with its metadata on one line each; its own name takes precedence over the title."""
     name = title_from(normalize(page.name)) or title or title_from(page.url) or "Page without a name"
     url = single_line(normalize(page.url))[:MAX_URL]
     return PageText(
@@ -196,7 +196,7 @@ def describe(page: Page, title: str | None, text: str, tables: list[Table], warn
 
 
 def _text(soup: "BeautifulSoup") -> str:
-    """Return one line per block; tables are gone already."""
+    """Return one line per block; the tables were removed before."""
     import trafilatura
     from lxml.etree import LxmlError
 
@@ -221,8 +221,8 @@ def take_tables(soup: "BeautifulSoup") -> tuple[list[Table], list[str]]:
         rows = [] if is_layout else _grid(table)
         if _is_data(rows):
             caption = title_from(table.caption.get_text(" ") if table.caption else None) or ""
-            if (every := len(table("tr"))) > len(rows):
-                warnings.append(f"only {len(rows):,} of {every:,} rows of a table were read")
+            if (total := len(table("tr"))) > len(rows):
+                warnings.append(f"only {len(rows):,} of {total:,} rows of a table were read")
             table.extract()
             tables.append(Table(markdown=markdown_table(rows), caption=caption))
     for part in soup(_PARTS):

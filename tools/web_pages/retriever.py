@@ -95,7 +95,7 @@ def is_question(sentence: str) -> bool:
 
 
 def text_passages(page: PageText, *, truncate: bool = False) -> list[Passage]:
-    """Return a page's chunks, of truncated sentences if wanted; `start` and `end` are places in its text."""
+    """Return a page's chunks, of truncated sentences if `truncate` is set; `start` and `end` are places in its text."""
     spans = chunk(page.text, page.sentences, truncate=truncate)
     return [_passage(page.id, page.name, page.text, start, end) for start, end in spans]
 
@@ -131,7 +131,7 @@ class PageRetriever:
     def __init__(self, passages: Sequence[Passage], embedder: Embedder | None) -> None:
         self.passages = {passage.id: passage for passage in passages}
         self._embedder = embedder or NoEmbedder()
-        self._blind = embedder is None
+        self._has_embedder = embedder is not None
         self._turn = threading.Lock()
 
     @classmethod
@@ -152,7 +152,7 @@ class PageRetriever:
             return []
         lists: list[Scored] = []
         with self._turn:  # the indexes are made at the first search
-            by_meaning = query.mode == "dense" or (query.mode in ("hybrid", *GRAPH_MODES) and not self._blind)
+            by_meaning = query.mode == "dense" or (query.mode in ("hybrid", *GRAPH_MODES) and self._has_embedder)
             lists += [self._dense(query.text)] if by_meaning else []
             lists += [self._words.search(query.text, fetch_depth(query.k))] if query.mode != "dense" else []
         return _hits(self.passages, fuse(lists) if len(lists) > 1 else lists[0], query.k)

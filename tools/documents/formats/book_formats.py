@@ -61,7 +61,7 @@ def read_epub(data: bytes) -> Content:
             raise DocumentError("is protected against copying (DRM). Get it without, or leave it out.")
         chapters = list(_chapters(archive, PurePosixPath(path), package))
     title, date = (package.findtext(f".//{_DUBLIN_CORE}{name}") for name in ("title", "date"))
-    authors, tags = ([each.text for each in package.iter(_DUBLIN_CORE + name)] for name in ("creator", "subject"))
+    authors, tags = ([element.text for element in package.iter(_DUBLIN_CORE + name)] for name in ("creator", "subject"))
     return Content(title_from(title), chapters, authors, date, tags)
 
 
@@ -157,7 +157,8 @@ def read_mbox(data: bytes, read_attachment: ReadAttachment = _leave_out) -> Cont
             unread += 1
     if not contents:
         raise DocumentError("is not a mailbox in the mbox format. Leave it out.")
-    notes = [f"mails that cannot be read: {unread}"] * (unread > 0) + [each.note for each in contents if each.note]
+    notes = [f"mails that cannot be read: {unread}"] if unread else []
+    notes += [content.note for content in contents if content.note]
     return Content(None, [section for content in contents for section in content.sections], note="; ".join(notes[:9]))
 
 
@@ -204,10 +205,10 @@ def _payload(part: MIMEPart) -> bytes:
 def _parts(part: MIMEPart) -> Iterator[MIMEPart]:
     """Yield the parts that a mail program shows or lists, of alternatives the best one and the appointment."""
     if part.get_content_type() == "multipart/alternative":
-        inner = list(part.iter_parts()) or [EmailMessage()]
-        appointments = [each for each in inner if each.get_content_type() == "text/calendar"]
-        yield from _best_alternative([each for each in inner if each not in appointments] or appointments[:1])
-        yield from appointments if len(inner) > len(appointments) else ()
+        choices = list(part.iter_parts()) or [EmailMessage()]
+        appointments = [choice for choice in choices if choice.get_content_type() == "text/calendar"]
+        yield from _best_alternative([choice for choice in choices if choice not in appointments] or appointments[:1])
+        yield from appointments if len(choices) > len(appointments) else ()
     elif part.get_content_maintype() == "multipart":
         for inner_part in part.iter_parts():
             yield from _parts(inner_part)
@@ -217,13 +218,12 @@ def _parts(part: MIMEPart) -> Iterator[MIMEPart]:
 
 def _best_alternative(parts: list[MIMEPart]) -> list[MIMEPart]:
     """Return the parts of the first alternative, or of a later one if it lacks many of the words of the last one."""
-    alternatives = [list(_parts(part)) for part in parts]
-    words = [
-        set(re.findall(r"\w+", " ".join(_text(part) for part in each if _is_shown(part)))) for each in alternatives
-    ]
+    choices = [list(_parts(part)) for part in parts]
+    texts = (" ".join(_text(part) for part in choice if _is_shown(part)) for choice in choices)
+    words = [set(re.findall(r"\w+", text)) for text in texts]
     best = next(filter(None, reversed(words)), set[str]())
     return next(
-        each for each, some in zip(alternatives, words, strict=True) if len(some & best) >= MIN_KEPT_SHARE * len(best)
+        choice for choice, some in zip(choices, words, strict=True) if len(some & best) >= MIN_KEPT_SHARE * len(best)
     )
 
 
@@ -252,7 +252,7 @@ def read_msg(data: bytes, read_attachment: ReadAttachment = _leave_out) -> Conte
 
 
 def _outlook_headers(mail: Any) -> dict[str, str]:  # noqa: ANN401 - python-oxmsg is untyped
-    to = "; ".join(f"{each.name} <{each.email_address}>" for each in mail.recipients)
+    to = "; ".join(f"{recipient.name} <{recipient.email_address}>" for recipient in mail.recipients)
     date = mail.sent_date.isoformat(" ", "minutes") if mail.sent_date else ""
     headers = {"From": mail.sender, "To": to, "Date": date, "Subject": mail.subject}
     return {name: single_line(value) for name, value in headers.items() if value}
@@ -265,10 +265,10 @@ def _outlook_sections(mail: Any, read_attachment: ReadAttachment, unread: list[s
     text = mail.body or (whole_page(parse_html(mail.html_body), leave_out=HIDDEN) if mail.html_body else "")
     if not text:
         unread.append("its text, if it has any, is Rich Text: save the mail as .eml or .pdf in Outlook")
-    attached = [(each.file_name or "without a name", each.file_bytes or b"") for each in mail.attachments]
+    attached = [(file.file_name or "without a name", file.file_bytes or b"") for file in mail.attachments]
     yield from _mail(_outlook_headers(mail), text, [name for name, _ in attached])
     yield from _attachments(attached, read_attachment, unread)
-    for inner in (inner for each in mail._storage.iter_attachment_storages() for inner in each.storages):
+    for inner in (inner for storage in mail._storage.iter_attachment_storages() for inner in storage.storages):
         if inner.name == _ATTACHED_MAIL:
             yield from _outlook_sections(Message(_as_file(inner)), read_attachment, unread)
 
@@ -276,8 +276,10 @@ def _outlook_sections(mail: Any, read_attachment: ReadAttachment, unread: list[s
 def _as_file(storage: Any) -> Any:  # noqa: ANN401
     """Return an attached mail as that of a file, whose properties have a header that is longer by eight bytes."""
     streams = [
-        replace(each, bytes_=each.bytes_[:24] + bytes(8) + each.bytes_[24:]) if each.name == _PROPERTIES else each
-        for each in storage.streams
+        replace(stream, bytes_=stream.bytes_[:24] + bytes(8) + stream.bytes_[24:])
+        if stream.name == _PROPERTIES
+        else stream
+        for stream in storage.streams
     ]
     return replace(storage, streams=tuple(streams))
 

@@ -18,7 +18,6 @@ _TIME = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})(?:[T ](\d{2}):?(\d{2}).*)?", re.D
 _DURATION = re.compile(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:\d+S)?)?")
 _ESCAPE = re.compile(r"\\(.)")
 _STATUS = {"CANCELLED", "TENTATIVE", "COMPLETED"}
-_NOT_TEXT = ("PHOTO", "LOGO", "SOUND", "KEY", "PRODID", "VERSION", "REV", "UID", "N", "FN")
 _CONTACT = {
     "ORG": "Organization", "TITLE": "Position", "ROLE": "Role", "EMAIL": "Email", "TEL": "Phone", "ADR": "Address",
     "BDAY": "Birthday", "ANNIVERSARY": "Anniversary", "NICKNAME": "Nickname", "URL": "Page", "IMPP": "Chat",
@@ -49,15 +48,15 @@ class _Component:
     parts: "list[_Component]" = field(default_factory=list)
 
     def all(self, *names: str) -> list[_Property]:
-        return [each for each in self.properties if each.name in names]
+        return [entry for entry in self.properties if entry.name in names]
 
     def text(self, name: str) -> str:
-        return next((each.text for each in self.all(name)), "")
+        return next((entry.text for entry in self.all(name)), "")
 
 
 def read_calendar(data: bytes, *, charset: str | None = None) -> Content:
     """Return the appointments and tasks of a calendar, each with its own place."""
-    calendars = [each for each in _parsed(decode(data, declared=charset)) if each.name == "VCALENDAR"]
+    calendars = [part for part in _parsed(decode(data, declared=charset)) if part.name == "VCALENDAR"]
     events = [
         (calendar.text("METHOD"), part)
         for calendar in calendars
@@ -66,18 +65,18 @@ def read_calendar(data: bytes, *, charset: str | None = None) -> Content:
     ]
     if not events:
         raise DocumentError("has no appointments. Export the calendar again, or leave it out.")
-    title = next(filter(None, (each.text("X-WR-CALNAME") for each in calendars)), "")
+    title = next(filter(None, (calendar.text("X-WR-CALNAME") for calendar in calendars)), "")
     first = events[0][1]
     is_single = len({event.text("UID") for _, event in events}) == 1
     when = _when(first.all("DTSTART", "DUE")[0])[:10] if is_single and first.all("DTSTART", "DUE") else None
     title = title or (first.text("SUMMARY") if is_single else "")
-    author = next((_person(each) for each in first.all("ORGANIZER")), None) if is_single else None
+    author = next(map(_person, first.all("ORGANIZER")), None) if is_single else None
     return Content(title_from(title), [_event(method, event) for method, event in events], author, when)
 
 
 def _event(method: str, event: _Component) -> Section:
     summary = title_from(event.text("SUMMARY")) or "without a summary"
-    times = {each.name: _when(each) for each in event.all("DTSTART", "DTEND", "DUE", "COMPLETED", "RECURRENCE-ID")}
+    times = {entry.name: _when(entry) for entry in event.all("DTSTART", "DTEND", "DUE", "COMPLETED", "RECURRENCE-ID")}
     whole_day = times.get("DTEND", "") if len(times.get("DTEND", "")) == 10 else ""
     if whole_day:  # the day after the last one
         last = (date.fromisoformat(whole_day) - timedelta(days=1)).isoformat()
@@ -98,11 +97,11 @@ def _event(method: str, event: _Component) -> Section:
         "Organizer": ", ".join(map(_person, event.all("ORGANIZER"))),
         "People": ", ".join(map(_person, event.all("ATTENDEE"))),
         "Contact": event.text("CONTACT"),
-        "Tags": ", ".join(each.text for each in event.all("CATEGORIES")),
+        "Tags": ", ".join(entry.text for entry in event.all("CATEGORIES")),
         "Link": event.text("URL"),
     }
     lines = [f"## {summary}", *(f"{name}: {single_line(value)}" for name, value in facts.items() if value)]
-    texts = (each.text for each in event.all("DESCRIPTION", "COMMENT"))
+    texts = (entry.text for entry in event.all("DESCRIPTION", "COMMENT"))
     day = times.get("DTSTART", times.get("DUE", ""))[:10]
     place = f"appointment “{summary}”" + (f", {day}" if day else "")
     return Section("\n\n".join(["\n".join(lines), *filter(None, texts)]), Place(place))
@@ -149,7 +148,7 @@ def _person(entry: _Property) -> str:
 
 def read_contacts(data: bytes) -> Content:
     """Return the contacts of a file of vCards, each with its own place."""
-    cards = [each for each in _parsed(decode(data)) if each.name == "VCARD"]
+    cards = [part for part in _parsed(decode(data)) if part.name == "VCARD"]
     if not cards:
         raise DocumentError("has no contacts. Export them again, or leave it out.")
     sections = list(map(_card, cards))
@@ -164,21 +163,16 @@ def _card(card: _Component) -> Section:
         title_from(card.text("FN")) or title_from(" ".join(parts)) or title_from(card.text("ORG")) or "without a name"
     )
     lines = [f"## {name}"]
-    for each in card.properties:
-        value = (
-            ", ".join(filter(None, map(single_line, each.text.split(";"))))
-            if each.name in ("ADR", "ORG")
-            else each.text
-        )
-        if each.name in _NOT_TEXT or each.name not in _CONTACT or not value:
-            continue
-        value = _moment(value, "") if each.name in ("BDAY", "ANNIVERSARY") else value
-        types = [
-            kind
-            for kind in each.parameters.get("TYPE", "").lower().split(",")
-            if kind not in ("", "pref", "internet", "voice")
-        ]
-        lines.append(f"{_CONTACT[each.name]}{f' ({chr(44).join(types)})' if types else ''}: {value}")
+    for entry in card.properties:
+        value = entry.text
+        if entry.name in ("ADR", "ORG"):
+            value = ", ".join(filter(None, map(single_line, value.split(";"))))
+        elif entry.name in ("BDAY", "ANNIVERSARY"):
+            value = _moment(value, "")
+        if entry.name in _CONTACT and value:
+            types = entry.parameters.get("TYPE", "").lower().split(",")
+            labels = ",".join(kind for kind in types if kind not in ("", "pref", "internet", "voice"))
+            lines.append(f"{_CONTACT[entry.name]}{f' ({labels})' if labels else ''}: {value}")
     return Section("\n".join(lines), Place(f"contact “{name}”"))
 
 

@@ -16,7 +16,7 @@ from sleuth.tools.text.normalization import normalize, single_line, title_from
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A piece of a file's text; without a place, that of the one before applies."""
+    """A piece of a file's text; a section without a place has that of the section before it."""
 
     text: str
     place: Place | None = None
@@ -117,7 +117,7 @@ def clean_author(value: object) -> str:
 def clean_tags(value: object) -> tuple[str, ...]:
     """Return the tags of a file in lower case, sorted; a text is split at commas, semicolons and line ends."""
     values = value if isinstance(value, list | tuple) else [value]
-    parts = (part for each in values if each for part in _TAG_SEPARATORS.split(normalize(str(each))))
+    parts = (part for item in values if item for part in _TAG_SEPARATORS.split(normalize(str(item))))
     tags = {tag for part in parts if (tag := (title_from(part) or "").lower())}
     return tuple(sorted(tags)[:MAX_TAGS])
 
@@ -128,9 +128,9 @@ def clean_meta(metadata: object) -> dict[str, str]:
     for key, value in metadata.items() if isinstance(metadata, Mapping) else ():
         name = "_".join(normalize(str(key)).lower().split())
         values = value if isinstance(value, list | tuple) else [value]
-        is_flat = all(isinstance(each, str | int | float | date) for each in values)
+        is_flat = all(isinstance(item, str | int | float | date) for item in values)
         if _META_NAME.fullmatch(name) and name not in RESERVED and is_flat and len(meta) < MAX_META:
-            texts = (f"{each}".lower() if isinstance(each, bool) else normalize(f"{each}") for each in values)
+            texts = (str(item).lower() if isinstance(item, bool) else normalize(str(item)) for item in values)
             meta[name] = single_line(", ".join(texts))[:MAX_META_CHARS]
     return {name: text for name, text in meta.items() if text}
 

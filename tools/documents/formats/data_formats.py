@@ -34,11 +34,8 @@ def read_json(data: bytes) -> Content:
         if len(text.split("\n")) == 1:
             raise
         return read_json_lines(data)
-    title = (
-        next((value[name] for name in ("title", "name") if isinstance(value.get(name), str)), None)
-        if isinstance(value, dict)
-        else None
-    )
+    fields = value if isinstance(value, dict) else {}
+    title = next((fields[name] for name in ("title", "name") if isinstance(fields.get(name), str)), None)
     return Content(title_from(title), list(_items(value, "")))
 
 
@@ -105,9 +102,11 @@ def read_xml(data: bytes) -> Content:
     if name == "html":
         return read_html(data)
     if name in ("rss", "RDF", "feed"):
-        return _feed(root)
-    title = next((single_line("".join(each.itertext())) for each in root if _name(each) in ("title", "name")), None)
-    return Content(title_from(title), [Section("\n\n".join(_xml_blocks(root)))])
+        entries = [element for element in root.iter() if _name(element) in ("item", "entry")]
+        channel = next((child for child in root if _name(child) == "channel"), root)
+        return Content(title_from(_part(channel, "title")), [_entry(entry) for entry in entries])
+    titles = (single_line("".join(child.itertext())) for child in root if _name(child) in ("title", "name"))
+    return Content(title_from(next(titles, None)), [Section("\n\n".join(_xml_blocks(root)))])
 
 
 def _name(element: "Element") -> str:
@@ -145,20 +144,13 @@ def _xml_line(element: "Element", text: str) -> str:
     return f"{line or name} ({about})" if about else line
 
 
-def _feed(root: "Element") -> Content:
-    """Return the entries of a feed, each with its own place."""
-    entries = [each for each in root.iter() if _name(each) in ("item", "entry")]
-    channel = next((each for each in root if _name(each) == "channel"), root)
-    return Content(title_from(_part(channel, "title")), [_entry(each) for each in entries])
-
-
 def _entry(entry: "Element") -> Section:
     title = title_from(_part(entry, "title")) or "without a title"
     facts = {
         "Date": _part(entry, "pubDate", "published", "date", "updated"),
         "Author": _part(entry, "creator", "author"),
         "Link": _part(entry, "link"),
-        "Tags": ", ".join(filter(None, (_value(each) for each in entry if _name(each) == "category"))),
+        "Tags": ", ".join(filter(None, (_value(child) for child in entry if _name(child) == "category"))),
     }
     text = _part(entry, "encoded", "content", "description", "summary")
     lines = [f"## {title}", *(f"{name}: {single_line(value)}" for name, value in facts.items() if value)]
@@ -211,8 +203,7 @@ def _sentences(cues: Sequence[tuple[str, list[str]]]) -> Iterator[Section]:
         begin = begin or number
         lines += [line for line in cue if line not in before]
         before = cue
-        if lines and (lines[-1].endswith((".", "!", "?", "…", "。", '"', "”")) or number - begin >= MOST_CUES - 1):
+        is_last = number == len(cues) or number - begin >= MOST_CUES - 1
+        if lines and (is_last or lines[-1].endswith((".", "!", "?", "…", "。", '"', "”"))):
             yield Section(" ".join(lines), Place("", begin, label=cues[begin - 1][0]))
             begin, lines = 0, []
-    if lines:
-        yield Section(" ".join(lines), Place("", begin, label=cues[begin - 1][0]))

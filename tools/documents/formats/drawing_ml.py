@@ -35,7 +35,7 @@ def _runs(paragraph: "Element", part: Part) -> Iterator[Run]:
         elif child.tag in (f"{MAIN}r", f"{MAIN}fld"):
             yield _run(child, part)
         elif child.tag != _FALLBACK:
-            yield from (Run(f" {equation(each)} ") for each in child.iter(f"{_MATH}oMath") if not _is_copy(each))
+            yield from (Run(f" {equation(math)} ") for math in child.iter(f"{_MATH}oMath") if not _is_copy(math))
 
 
 def _run(run: "Element", part: Part) -> Run:
@@ -61,8 +61,8 @@ def _is_copy(element: "Element") -> bool:
 def shapes(drawing: "Element") -> Iterator["Element"]:
     """Yield the shapes, pictures, tables, charts and diagrams of a slide or sheet that are shown, also in groups."""
     for shape in drawing.iter("{*}sp", "{*}cxnSp", "{*}graphicFrame", "{*}pic"):
-        around = [shape, *shape.iterancestors("{*}grpSp")]
-        hidden = [about.get("hidden") for each in around for about in each.iterfind("./*/{*}cNvPr")]
+        groups = shape.iterancestors("{*}grpSp")
+        hidden = [about.get("hidden") for element in (shape, *groups) for about in element.iterfind("./*/{*}cNvPr")]
         if not {"1", "true"}.intersection(hidden) and not _is_copy(shape):
             yield shape
 
@@ -72,7 +72,7 @@ def shape_blocks(shape: "Element", part: Part) -> Iterator[str]:
     about = shape.find("./*/{*}cNvPr")
     click = about.find(f"{MAIN}hlinkClick") if about is not None else None
     address = part.address(click.get(f"{RELATED}id")) if click is not None else ""
-    tables = [_table(each, part) for each in shape.iter(f"{MAIN}tbl")]
+    tables = [_table(table, part) for table in shape.iter(f"{MAIN}tbl")]
     yield from tables or (link(text, address) for text in paragraphs(shape, part))
     yield from objects(shape, part)
     if about is not None and (description := about.get("descr", "").strip()):
@@ -163,8 +163,8 @@ def _number(text: str | None, code: str) -> str:
 def _later_series(series: "Element", space: "Element") -> tuple[str, dict[int, str], dict[int, str]]:
     """Return the name, the categories and the values of a series of a newer kind of chart, such as a waterfall."""
     name = series.findtext(f"{_LATER_CHART}tx//{_LATER_CHART}v") or ""
-    data_id = next((each.get("val") for each in series.iter(f"{_LATER_CHART}dataId")), None)
-    data = next((each for each in space.iter(f"{_LATER_CHART}data") if each.get("id") == data_id), None)
+    data_id = next((element.get("val") for element in series.iter(f"{_LATER_CHART}dataId")), None)
+    data = next((data for data in space.iter(f"{_LATER_CHART}data") if data.get("id") == data_id), None)
     columns: list[dict[int, str]] = []
     for kind in ("strDim", "numDim"):
         level = None if data is None else data.find(f"{_LATER_CHART}{kind}/{_LATER_CHART}lvl")
@@ -177,9 +177,10 @@ def _diagram(part: Part) -> Iterator[str]:
     """Yield the texts of a diagram as one list, each below the one to which it belongs."""
     points = {point.get("modelId"): point for point in part.root.iter(f"{_DIAGRAM}pt")}
     below: dict[str | None, list[tuple[int, str | None]]] = {}
-    for each in part.root.iter(f"{_DIAGRAM}cxn"):
-        if each.get("type", "parOf") == "parOf":
-            below.setdefault(each.get("srcId"), []).append((int(each.get("srcOrd", "0")), each.get("destId")))
+    for connection in part.root.iter(f"{_DIAGRAM}cxn"):
+        if connection.get("type", "parOf") == "parOf":
+            child = int(connection.get("srcOrd", "0")), connection.get("destId")
+            below.setdefault(connection.get("srcId"), []).append(child)
     linked = {name for names in below.values() for _, name in names}
     lines: list[str] = []
     waiting = [(name, 0) for name in reversed(points) if name not in linked]
@@ -190,7 +191,7 @@ def _diagram(part: Part) -> Iterator[str]:
         is_text = point.get("type", "node") in ("node", "asst")
         if is_text and (text := " ".join(paragraphs(point, part))):
             lines.append(f"{'  ' * depth}- {text}")
-        inner = sorted(below.get(name, []), key=lambda each: each[0], reverse=True)
-        waiting += [(child, depth + is_text) for _, child in inner]
+        children = sorted(below.get(name, []), key=lambda child: child[0], reverse=True)
+        waiting += [(child_name, depth + is_text) for _, child_name in children]
     if lines:
         yield "\n".join(lines)

@@ -64,8 +64,9 @@ def _parts(element: "Element", name: str = "") -> list[str]:
 
 def _property(element: "Element", name: str, default: str) -> str:
     """Return a property of an element of OMML."""
-    properties = [each for child in element if _name(child).endswith("Pr") for each in _children(child, name)]
-    return next((value for each in properties for key, value in each.attrib.items() if key.endswith("val")), default)
+    settings = [setting for child in element if _name(child).endswith("Pr") for setting in _children(child, name)]
+    values = (value for setting in settings for key, value in setting.attrib.items() if key.endswith("val"))
+    return next(values, default)
 
 
 def _row(element: "Element") -> str:
@@ -141,14 +142,11 @@ def _matrix(element: "Element") -> str:
 def _delimited(element: "Element") -> str:
     """Return terms in parentheses: of OMML by its properties, of MathML by its attributes."""
     if _name(element) == "mfenced":
-        opening, separator, closing = (
-            element.get("open", "("),
-            element.get("separators", ","),
-            element.get("close", ")"),
-        )
+        names = (("open", "("), ("separators", ","), ("close", ")"))
+        opening, separator, closing = (element.get(name, default) for name, default in names)
     else:
         names = (("begChr", "("), ("sepChr", "|"), ("endChr", ")"))
-        opening, separator, closing = (_property(element, *each) for each in names)
+        opening, separator, closing = (_property(element, name, default) for name, default in names)
     inner = f"{separator[:1]} ".join(_parts(element))
     is_matrix = opening in "([" and inner.startswith("[") and inner.endswith("]")
     return inner if is_matrix else f"{opening}{inner}{closing}"

@@ -41,13 +41,14 @@ _RANGE = re.compile(r"\$?[A-Z]+\$?\d+(?::\$?[A-Z]+\$?\d+)?")
 def read_xlsx(data: bytes) -> Content:
     """Return the sheets as Markdown tables, then their charts and shapes, and the chart sheets.
 
-    A formula without a stored result is shown itself. Hidden sheets, rows and columns are marked.
+    A formula without a stored result is returned as it is. Hidden sheets, rows and columns are marked.
     """
     from openpyxl import load_workbook
 
     book = load_workbook(BytesIO(office_file(data, "an Excel file")), read_only=True, data_only=True, rich_text=True)
     workbook = next(Part(book._archive, "").of_kind("officeDocument"))
-    people = {each.get("id"): each.get("displayName", "") for part in workbook.of_kind("person") for each in part.root}
+    persons = (person for part in workbook.of_kind("person") for person in part.root)
+    people = {person.get("id"): person.get("displayName", "") for person in persons}
     sheets = {sheet._worksheet_path: sheet for sheet in book.worksheets}
     sections: list[Section] = []
     formulas = 0
@@ -59,7 +60,8 @@ def read_xlsx(data: bytes) -> Content:
             rows = _Sheet(sheets[part.name], part, people).rows()
             formulas += sum(cell.startswith("=") for _, cells in rows for cell in cells if isinstance(cell, str))
             sections += sheet_sections(name, rows)
-        sections += drawing_section(name, _drawn(part))
+        blocks = (shape_blocks(shape, drawing) for drawing in part.of_kind("drawing") for shape in shapes(drawing.root))
+        sections += drawing_section(name, chain.from_iterable(blocks))
     note = f"cells that show a formula, since its result is not stored: {formulas}. Save the file in Excel."
     return Content(
         title_from(book.properties.title), sections, *office_properties(book.properties), note * (formulas > 0)
@@ -77,13 +79,6 @@ def drawing_section(name: str, blocks: Iterable[str]) -> Iterator[Section]:
     """Yield the texts of the charts and shapes on a sheet, if there are any."""
     if text := "\n\n".join(filter(None, blocks)):
         yield Section(text, Place(f"{name}, drawing"))
-
-
-def _drawn(sheet: Part) -> Iterator[str]:
-    """Yield the texts of the shapes and charts on a sheet."""
-    for part in sheet.of_kind("drawing"):
-        for shape in shapes(part.root):
-            yield from shape_blocks(shape, part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +130,10 @@ class _Sheet:
         from openpyxl.styles.numbers import BUILTIN_FORMATS, BUILTIN_FORMATS_MAX_SIZE
 
         style = self._book._cell_styles[number]
-        font, code, own = self._book._fonts[style.fontId], style.numFmtId, self._book._number_formats
-        is_own = code >= BUILTIN_FORMATS_MAX_SIZE
-        shown_as = own[code - BUILTIN_FORMATS_MAX_SIZE] if is_own else BUILTIN_FORMATS.get(code, "General")
-        return _Style(shown_as, font.name or "", bool(font.strike), font.vertAlign == "superscript")
+        font, code, formats = self._book._fonts[style.fontId], style.numFmtId, self._book._number_formats
+        is_custom = code >= BUILTIN_FORMATS_MAX_SIZE
+        number_format = formats[code - BUILTIN_FORMATS_MAX_SIZE] if is_custom else BUILTIN_FORMATS.get(code, "General")
+        return _Style(number_format, font.name or "", bool(font.strike), font.vertAlign == "superscript")
 
     def _text(self, cell: Mapping[str, Any]) -> str:
         """Return a value as people read it."""
@@ -157,9 +152,9 @@ class _Sheet:
 
         links = [((cell[1], cell[0]) * 2, address) for cell, address in self._parser.addresses.items()]
         links += [
-            (range_boundaries(each.ref), f"{address}#{each.location}" if each.location else address)
-            for each in self._parser.hyperlinks.hyperlink
-            if (address := self._part.address(each.id))
+            (range_boundaries(hyperlink.ref), f"{address}#{hyperlink.location}" if hyperlink.location else address)
+            for hyperlink in self._parser.hyperlinks.hyperlink
+            if (address := self._part.address(hyperlink.id))
         ]
         for (left, top, right, bottom), address in links:
             for cells in (rows[number] for number in range(top, min(bottom, top + MAX_LINKED) + 1) if number in rows):
@@ -169,21 +164,20 @@ class _Sheet:
 
     def _comments(self) -> Iterator[tuple[int, int, str]]:
         """Yield rows, columns and texts of comments; those in threads replace the copies for older programs."""
-        threads = [
-            each for part in self._part.of_kind("threadedComment") for each in part.root.iter("{*}threadedComment")
-        ]
-        in_thread = {each.get("ref") for each in threads}
+        parts = self._part.of_kind("threadedComment")
+        in_threads = [comment for part in parts for comment in part.root.iter("{*}threadedComment")]
+        cells = {comment.get("ref") for comment in in_threads}
         for part in self._part.of_kind("comments"):
-            authors = [each.text or "" for each in part.root.iter("{*}author")]
-            for each in part.root.iter("{*}comment"):
-                author = authors[int(each.get("authorId", "0"))] if authors else ""
-                text = _DISCLAIMER.sub("", "".join(text_part.text or "" for text_part in each.iter("{*}t")))
+            authors = [author.text or "" for author in part.root.iter("{*}author")]
+            for comment in part.root.iter("{*}comment"):
+                author = authors[int(comment.get("authorId", "0"))] if authors else ""
+                text = _DISCLAIMER.sub("", "".join(element.text or "" for element in comment.iter("{*}t")))
                 author = "" if author.startswith("tc=") else author
-                if each.get("ref") not in in_thread:
-                    yield (*_place(each), remark("Comment", single_line(text.removeprefix(f"{author}:")), author))
-        for each in threads:
-            text, author = each.findtext("{*}text") or "", self._people.get(each.get("personId"), "")
-            yield (*_place(each), remark("Comment", single_line(text), author))
+                if comment.get("ref") not in cells:
+                    yield (*_place(comment), remark("Comment", single_line(text.removeprefix(f"{author}:")), author))
+        for comment in in_threads:
+            text, author = comment.findtext("{*}text") or "", self._people.get(comment.get("personId"), "")
+            yield (*_place(comment), remark("Comment", single_line(text), author))
 
     def _controls(self) -> Iterator[tuple[int, int, str]]:
         """Yield rows, columns, and labels with values of the form controls."""
@@ -194,9 +188,9 @@ class _Sheet:
             kind = about.get("ObjectType", "") if about is not None else ""
             if about is None or kind not in _CONTROLS:
                 continue
-            values = {str(each.tag).rpartition("}")[2].lower(): each.text or "" for each in about}
+            values = {str(field.tag).rpartition("}")[2].lower(): field.text or "" for field in about}
             values |= states.get(shape.get("id", "").rpartition("_s")[2], {})
-            label = single_line(" ".join(text for each in shape.iter("{*}textbox") for text in each.itertext()))
+            label = single_line(" ".join(text for textbox in shape.iter("{*}textbox") for text in textbox.itertext()))
             column, _, row, *_ = (int(number) for number in values.get("anchor", "0,0,0").split(","))
             yield row + 1, column, self._control(kind, label or shape.get("alt", ""), values)
 
@@ -204,10 +198,10 @@ class _Sheet:
         """Return the attributes of the form controls, in lower case, by the numbers of their shapes."""
         controls = [dict(_ATTRIBUTE.findall(tag)) for tag in _CONTROL.findall(self._part.data)]
         return {
-            each.get(b"shapeId", b"").decode(): {
-                name.lower(): value for name, value in self._part.related(each.get(b"id", b"").decode()).root.items()
+            control.get(b"shapeId", b"").decode(): {
+                name.lower(): value for name, value in self._part.related(control.get(b"id", b"").decode()).root.items()
             }
-            for each in controls
+            for control in controls
         }
 
     def _control(self, kind: str, label: str, values: Mapping[str, str]) -> str:
@@ -246,8 +240,8 @@ class _Sheet:
                 table[begin][first - 1] = Span(text, min(last, width) - first + 1, end - begin)
         dimensions = self._parser.row_dimensions
         hidden = [at for at, number in enumerate(numbers) if dimensions.get(str(number), {}).get("hidden") in _YES]
-        columns = [each for each in self._parser.column_dimensions.values() if each.get("hidden") in _YES]
-        spans = (range(int(each["min"]) - 1, min(int(each["max"]), width)) for each in columns)
+        columns = [column for column in self._parser.column_dimensions.values() if column.get("hidden") in _YES]
+        spans = (range(int(column["min"]) - 1, min(int(column["max"]), width)) for column in columns)
         mark_hidden(table, hidden, {at for span in spans for at in span})
         return [(number, cells[left:]) for number, cells in zip(numbers, table, strict=True)]
 

@@ -26,15 +26,15 @@ MAX_ROWSPAN = 65_534
 """Rows that a cell covers at most, as in browsers."""
 
 HIDDEN = ("script", "style", "template", "noscript", "svg", "head", "nav")
-_FURNITURE = ("header", "footer", "aside", "form")
-_NOT_CONTENT = (*HIDDEN, *_FURNITURE)
+_BOILERPLATE = ("header", "footer", "aside", "form")
+_NOT_CONTENT = (*HIDDEN, *_BOILERPLATE)
 _NOT_SHOWN = re.compile(r"\b(?:display\s*:\s*none|visibility\s*:\s*hidden|mso-hide\s*:\s*all)", re.IGNORECASE)
 _STRUCK = re.compile(r"\btext-decoration(?:-line)?\s*:[^;]*\bline-through", re.IGNORECASE)
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _BLOCKS = frozenset({
     *_HEADINGS, "p", "li", "tr", "td", "th", "div", "section", "article", "blockquote", "pre", "dt", "dd", "address",
     "caption", "figcaption", "summary", "details", "fieldset", "legend", "option", "button", "textarea", "iframe",
-    "main", *_FURNITURE,
+    "main", *_BOILERPLATE,
 })  # fmt: skip
 _CELLS = ("th", "td")
 _XML_DECLARATION = re.compile(r"^\s*<\?xml[^>]*>")
@@ -65,7 +65,7 @@ def parse_html(markup: str, *, links: bool = True) -> "BeautifulSoup":
     """
     from bs4 import BeautifulSoup
 
-    soup = BeautifulSoup(StringIO(_XML_DECLARATION.sub("", markup)), "lxml")  # never taken for the name of a file
+    soup = BeautifulSoup(StringIO(_XML_DECLARATION.sub("", markup)), "lxml")  # a str could be the name of a file
     for tag in [tag for tag in _tags(soup) if tag.attrs and _is_hidden(tag)]:
         tag.decompose()
     tags: dict[str, list[Tag]] = defaultdict(list)
@@ -146,7 +146,7 @@ def read_html(data: bytes) -> Content:
     title, properties = html_title(soup), _html_properties(soup)
     show_pictures(soup)
     article = _article(str(soup))
-    for tag in soup(_FURNITURE):
+    for tag in soup(_BOILERPLATE):
         tag.insert(0, _BEGIN)
         tag.append(_END)
     text = _render(soup, HIDDEN)
@@ -164,14 +164,15 @@ def _in_article(blocks: Sequence[str], article: str, content: set[str]) -> Itera
     article_words, article_triples = set(words), set(zip(words, words[1:], words[2:], strict=False))
     line = f" {' '.join(words)} "
     for block in blocks:
-        own = _words(block)
-        triples = list(zip(own, own[1:], own[2:], strict=False))
+        block_words = _words(block)
+        triples = list(zip(block_words, block_words[1:], block_words[2:], strict=False))
         if block.startswith(_TABLE):  # its pieces repeat words
-            is_in_article = block in content or len(set(own) - article_words) <= (1 - MIN_KEPT_SHARE) * len(set(own))
+            unique = set(block_words)
+            is_in_article = block in content or len(unique - article_words) <= (1 - MIN_KEPT_SHARE) * len(unique)
         elif triples:
             is_in_article = sum(map(article_triples.__contains__, triples)) >= MIN_KEPT_SHARE * len(triples)
         else:
-            is_in_article = f" {' '.join(own)} " in line
+            is_in_article = f" {' '.join(block_words)} " in line
         if is_in_article:
             yield block
 

@@ -44,8 +44,8 @@ class Part:
         folder, _, name = self.name.rpartition("/")
         relations = Part(self._archive, f"{folder}/_rels/{name}.rels")
         return {
-            each.get("Id", ""): (each.get("Type", ""), each.get("Target", ""), each.get("TargetMode") == "External")
-            for each in relations.root.iter(_RELATION)
+            item.get("Id", ""): (item.get("Type", ""), item.get("Target", ""), item.get("TargetMode") == "External")
+            for item in relations.root.iter(_RELATION)
         }
 
     def address(self, relation: str | None) -> str:

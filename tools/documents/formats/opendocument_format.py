@@ -45,7 +45,7 @@ def read_odf(data: bytes) -> Content:
         title = about.findtext(f".//{_DUBLIN_CORE}title")
         author = about.findtext(f".//{_META}initial-creator") or about.findtext(f".//{_DUBLIN_CORE}creator")
         date = about.findtext(f".//{_DUBLIN_CORE}date") or about.findtext(f".//{_META}creation-date")
-        tags = [each.text for each in about.iter(f"{_META}keyword")]
+        tags = [keyword.text for keyword in about.iter(f"{_META}keyword")]
         return Content(title_from(title), list(_Document(archive).sections()), author, date, tags)
 
 
@@ -59,7 +59,7 @@ class _Document:
         self.root, self._common = (Part(archive, f"{folder}{name}.xml").root for name in ("content", "styles"))
         strip_elements(self.root, *_LEFT_OUT, with_tail=False)
         styles = chain(self._common.iter(f"{_STYLE}style"), self.root.iter(f"{_STYLE}style"))
-        self._styles = {(each.get(f"{_STYLE}family"), each.get(f"{_STYLE}name")): each for each in styles}
+        self._styles = {(style.get(f"{_STYLE}family"), style.get(f"{_STYLE}name")): style for style in styles}
         self._property = lru_cache(maxsize=None)(self._find_property)
 
     def sections(self) -> Iterator[Section]:
@@ -84,7 +84,7 @@ class _Document:
             definition = self._styles.get((family, style))
             if definition is None:
                 return ""
-            if value := next((each.get(name, "") for each in definition if each.get(name)), ""):
+            if value := next(filter(None, (element.get(name) for element in definition)), ""):
                 return value
             style = definition.get(f"{_STYLE}parent-style-name")
         return ""
@@ -98,7 +98,7 @@ class _Document:
         name = sheet.get(f"{_TABLE}name", "Sheet")
         if self._property("table", sheet.get(f"{_TABLE}style-name"), f"{_TABLE}display") == "false":
             name = f"{name} {HIDDEN}"
-        frames = [each for each in sheet.iter(*_FRAMES) if each.getparent().tag not in _FRAMES]
+        frames = [frame for frame in sheet.iter(*_FRAMES) if frame.getparent().tag not in _FRAMES]
         for frame in frames:
             frame.getparent().remove(frame)
         rows, headers = self._rows(sheet)
@@ -130,10 +130,10 @@ class _Document:
                 yield marks._replace(text=_SPACES[child.tag] * min(int(child.get(f"{_TEXT}c", "1")), MAX_REPEATED))
             elif child.tag in _BLOCKS:
                 equations = list(self._equations(child))
-                yield from (marks._replace(text=f" {each} ") for each in equations)
+                yield from (marks._replace(text=f" {text} ") for text in equations)
                 after.append([] if equations else self._blocks([child]))
             elif child.tag.endswith("}fieldmark") and "FORMCHECKBOX" in "".join(child.attrib.values()):
-                yield marks._replace(text=box(checked=any("true" in each.attrib.values() for each in child)))
+                yield marks._replace(text=box(checked=any("true" in option.attrib.values() for option in child)))
             else:
                 yield from self._runs(child, self._marks("text", child, marks), after)
             yield marks._replace(text=child.tail or "")
@@ -175,11 +175,9 @@ class _Document:
 
     def _equations(self, frame: "Element") -> Iterator[str]:
         """Yield the equations among the objects of a frame."""
-        for each in frame.iter(f"{_DRAW}object"):
-            yield from (equation(math) for math in [*each.iter(_MATH), *self._embedded(each).iter(_MATH)])
-
-    def _embedded(self, element: "Element") -> "Element":
-        return Part(self._archive, f"{self._folder_of(element)}content.xml").root
+        for element in frame.iter(f"{_DRAW}object"):
+            embedded = Part(self._archive, f"{self._folder_of(element)}content.xml").root
+            yield from (equation(math) for math in [*element.iter(_MATH), *embedded.iter(_MATH)])
 
     def _folder_of(self, element: "Element") -> str:
         return f"{self._folder}{element.get(_LINK, '').removeprefix('./').strip('/')}/"
@@ -211,7 +209,7 @@ class _Document:
         for row in table.iter(f"{_TABLE}table-row"):
             if next(row.iterancestors(f"{_TABLE}table")) is not table:
                 continue
-            cells = [each for cell in row for each in self._cells(cell)]
+            cells = [cell for element in row for cell in self._cells(element)]
             while cells and cells[-1] == "":
                 cells.pop()
             repeated = int(row.get(f"{_TABLE}number-rows-repeated", "1"))

@@ -148,7 +148,7 @@ def _annotations(page: "PageObject") -> Iterator[str]:
         value = named.get("/V", annotation.get("/V"))
         note = annotation.get("/Contents")
         if annotation.get("/Subtype") == "/Widget":
-            values = [str(each).removeprefix("/") for each in (value if isinstance(value, list) else [value]) if each]
+            values = [str(item).removeprefix("/") for item in (value if isinstance(value, list) else [value]) if item]
             if values and values != ["Off"]:
                 yield f"{named.get('/T', 'Field')}: {', '.join(values)}"
         elif note and annotation.get("/Subtype") not in ("/Popup", "/Link"):
@@ -261,8 +261,8 @@ def _by_column(block: list[_Row]) -> list[_Line]:
     is_certain = [_runs_on(lines, alone=True) for lines in texts]
     for at, place in enumerate(places[1:] if not is_table else (), start=1):
         if are_all_text or all(is_certain[:at]) or all(is_certain[at:]):
-            left = _by_column([cells for row in block if (cells := [each for each in row if each[0].place < place])])
-            right = _by_column([cells for row in block if (cells := [each for each in row if each[0].place >= place])])
+            left = _by_column([cells for row in block if (cells := [cell for cell in row if cell[0].place < place])])
+            right = _by_column([cells for row in block if (cells := [cell for cell in row if cell[0].place >= place])])
             right[0].begins_column = True
             for side in (left, right):
                 if len({line.place for line in side}) == 1:
@@ -295,8 +295,8 @@ def _unwrap(column: Sequence[_Line]) -> None:
     for line, below in pairwise(column):
         is_full = len(line.text) >= 0.7 * widest or below.text[:1].islower()
         if is_full and below.text[:1].isalpha() and not line.text.endswith((*_ENDS, "-", "\u2010")):
-            *rest, (last, x, y, size) = line.pieces
-            line.pieces = [*rest, (last.rstrip("\n") + " ", x, y, size)]
+            *pieces, (last, x, y, size) = line.pieces
+            line.pieces = [*pieces, (last.rstrip("\n") + " ", x, y, size)]
 
 
 class _Layout:

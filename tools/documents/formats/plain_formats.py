@@ -84,7 +84,7 @@ def _front_matter(text: str) -> tuple[dict[str, Any], str]:
     fields = {
         str(name).lower(): value
         for name, value in about.items()
-        if all(isinstance(each, str | int | float | date) for each in (value if isinstance(value, list) else [value]))
+        if all(isinstance(item, str | int | float | date) for item in (value if isinstance(value, list) else [value]))
     }
     return fields, text[match.end() :] if text[match.end() :].strip() else text
 
@@ -106,10 +106,10 @@ def read_rst(data: bytes) -> Content:
 def read_asciidoc(data: bytes) -> Content:
     """Return an AsciiDoc file with its titles as headings of Markdown, and its listings as code."""
 
-    def converted(match: re.Match[str]) -> str:
+    def convert(match: re.Match[str]) -> str:
         return f"```\n{match['code']}```" if match["block"] else f"{'#' * len(match['level'])} {match['title']}"
 
-    return _headed(_ASCIIDOC.sub(converted, decode(data)))
+    return _headed(_ASCIIDOC.sub(convert, decode(data)))
 
 
 def _headed(markdown: str) -> Content:

@@ -30,7 +30,8 @@ def read_pptx(data: bytes) -> Content:
     file = office_file(data, "a PowerPoint file")
     presentation = Presentation(BytesIO(file))
     with open_zip(file) as archive:
-        authors = dict(_authors(Part(archive, presentation.part.partname)))
+        parts = Part(archive, presentation.part.partname).of_kind("commentAuthors", "authors")
+        authors = {author.get("id", ""): author.get("name", "") for part in parts for author in part.root}
         slides = [
             Section(
                 "\n\n".join(_slide(slide._element, Part(archive, slide.part.partname), authors)), Place("slide", number)
@@ -66,11 +67,6 @@ def _placeholder(shape: "Element") -> str:
     """Return the type of a placeholder, such as "title"; empty for another shape."""
     placeholder = shape.find("./*/{*}nvPr/{*}ph")
     return placeholder.get("type", "") if placeholder is not None else ""
-
-
-def _authors(presentation: Part) -> Iterator[tuple[str, str]]:
-    for part in presentation.of_kind("commentAuthors", "authors"):
-        yield from ((author.get("id", ""), author.get("name", "")) for author in part.root)
 
 
 def _comments(part: Part, authors: Mapping[str, str]) -> Iterator[str]:

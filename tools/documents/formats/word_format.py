@@ -42,8 +42,8 @@ _WORDS = {"t": "", "tab": "\t", "ptab": "\t", "br": "\n", "cr": "\n", "noBreakHy
 """Elements of a run that are text, and the text of those that have none. A soft hyphen is not among them."""
 _NOT_SHOWN = ("del", "moveFrom", "pPr", "sdtPr", "Fallback")
 _HYPERLINK = re.compile(r'\bHYPERLINK\s+"([^"]+)"', re.IGNORECASE)
-_SHOWN = "\0"
-"""The end of the instructions of a field: what follows is shown."""
+_SEPARATOR = "\0"
+"""The end of the instructions of a field: the text that follows is its result."""
 _NO = ("0", "false", "off", "none", "")
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _ALTERNATIVES = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
@@ -167,7 +167,8 @@ class _Word:
 
     def text(self, element: "Element", part: Part) -> str:
         """Return the text of all paragraphs in an element on one line."""
-        texts = (written(self._runs(each, part, Run(""), [])).strip() for each in find(element, f".//w:p{_ONCE}"))
+        paragraphs = find(element, f".//w:p{_ONCE}")
+        texts = (written(self._runs(paragraph, part, Run(""), [])).strip() for paragraph in paragraphs)
         return " ".join(filter(None, texts))
 
     def _paragraph(self, element: "Element") -> str:
@@ -226,8 +227,8 @@ class _Word:
 
     def _run(self, run: "Element", marks: Run, fields: list[str]) -> Iterator[Run]:
         marks = self._marks(run, marks)
-        alternatives = (choice for each in run.iterchildren(f"{_ALTERNATIVES}AlternateContent") for choice in each)
-        choices = (choice for choice in alternatives if choice.tag == f"{_ALTERNATIVES}Choice")
+        alternatives = run.iterchildren(f"{_ALTERNATIVES}AlternateContent")
+        choices = (choice for element in alternatives for choice in element.iterchildren(f"{_ALTERNATIVES}Choice"))
         for child in chain(run, chain.from_iterable(choices)):
             name = str(child.tag).rpartition("}")[2]
             if name == "fldChar":
@@ -240,20 +241,20 @@ class _Word:
             elif name == "ruby":
                 base, above = (find(child, f"string(./w:{part})") for part in ("rubyBase", "rt"))
                 yield marks._replace(text=f"{base}({above})")
-            elif name in _WORDS and all(_SHOWN in field for field in fields):
+            elif name in _WORDS and all(_SEPARATOR in field for field in fields):
                 linked = next((match for field in fields if (match := _HYPERLINK.search(field))), None)
                 text = _WORDS[name] or re.sub(r"[\r\n]+", " ", child.text or "")
                 yield marks._replace(text=text, address=linked[1] if linked else marks.address)
 
     def _marks(self, run: "Element", marks: Run) -> Run:
         """Return the marks of a run: its own, or those of its style or of the style of the paragraph."""
-        own = run.find(f"{_W}rPr")
+        properties = run.find(f"{_W}rPr")
         paragraph = next(run.iterancestors(f"{_W}p"), run)
         mark = (run.find(f"{_W}rPr/{_W}rStyle"), paragraph.find(f"{_W}pPr/{_W}pStyle"))
         styles = [style.get(f"{_W}val", "") for style in mark if style is not None]
 
         def value(name: str, attribute: str = "val") -> str:
-            mark = own.find(_W + name) if own is not None else None
+            mark = properties.find(_W + name) if properties is not None else None
             if mark is not None:
                 return str(mark.get(_W + attribute, "1"))
             return next((text for style in styles if style and (text := self._of_style(style, name, attribute))), "0")
@@ -289,7 +290,7 @@ def _field(character: "Element", fields: list[str]) -> str:
     if kind == "end":
         del fields[-1:]
     elif kind == "separate" and fields:
-        fields[-1] += _SHOWN
+        fields[-1] += _SEPARATOR
     elif kind == "begin":
         fields.append("")
         if find(character, "boolean(./w:ffData/w:checkBox)"):
@@ -339,22 +340,18 @@ class Numbering:
         self._lists: dict[str, tuple[str, dict[int, Any], dict[int, int]]] = {}
         self._counters: dict[str, dict[int, int]] = {}
         self._started: set[str] = set()
-        lists = [] if numbering is None else find(numbering, "./w:num")
+        if numbering is None:
+            return
         abstract: dict[str, list[Any]] = defaultdict(list)
-        for one in [] if numbering is None else find(numbering, "./w:abstractNum"):
-            abstract[find(one, "string(@w:abstractNumId)")].append(one)
-        for each in lists:
-            key = find(each, "string(./w:abstractNumId/@w:val)")
-            levels = [
-                level
-                for one in (*abstract.get(key, []), each)
-                for level in find(one, "./w:lvl | ./w:lvlOverride/w:lvl")
-            ]
-            starts = {
-                _level(at.getparent()): int(_value(at.getparent(), "startOverride"))
-                for at in find(each, "./*/w:startOverride")
-            }
-            self._lists[find(each, "string(@w:numId)")] = key, {_level(level): level for level in levels}, starts
+        for definition in find(numbering, "./w:abstractNum"):
+            abstract[find(definition, "string(@w:abstractNumId)")].append(definition)
+        for element in find(numbering, "./w:num"):
+            key = find(element, "string(./w:abstractNumId/@w:val)")
+            definitions = (*abstract.get(key, []), element)
+            levels = [level for each in definitions for level in find(each, "./w:lvl | ./w:lvlOverride/w:lvl")]
+            overrides = [start.getparent() for start in find(element, "./*/w:startOverride")]
+            starts = {_level(override): int(_value(override, "startOverride")) for override in overrides}
+            self._lists[find(element, "string(@w:numId)")] = key, {_level(level): level for level in levels}, starts
 
     def number(self, paragraph: Any) -> str:  # noqa: ANN401
         """Return the number of a paragraph as it is shown; empty if it has none or a bullet."""
@@ -367,16 +364,16 @@ class Numbering:
             counters[level] = starts[level] - 1
         self._started.add(name)
         counters[level] = counters.get(level, _start(levels.get(level)) - 1) + 1
-        for deeper in [each for each in counters if each > level]:
+        for deeper in [other for other in counters if other > level]:
             del counters[deeper]
         if level not in levels or _value(levels[level], "numFmt") in ("bullet", "none"):
             return ""
 
-        def shown(match: re.Match[str]) -> str:
+        def format_counter(match: re.Match[str]) -> str:
             at = int(match[1]) - 1
             return _format(counters.setdefault(at, _start(levels.get(at))), _value(levels.get(at), "numFmt"))
 
-        return re.sub(r"%(\d)", shown, _value(levels[level], "lvlText")).strip()
+        return re.sub(r"%(\d)", format_counter, _value(levels[level], "lvlText")).strip()
 
     def _place(self, paragraph: Any) -> tuple[str, int]:  # noqa: ANN401
         """Return the list and the level of a paragraph, perhaps those of its style."""
