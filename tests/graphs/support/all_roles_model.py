@@ -185,7 +185,7 @@ class AllRolesModel:
 
 
 AT_ONCE = ("plain-rag", "hybrid-rag", "iter-retgen")
-"""Methods that search once for all hops."""
+"""Methods that search for the whole question, not for each step."""
 
 
 def finds(chain: Chain, *, at_once: bool = False) -> Shelf:

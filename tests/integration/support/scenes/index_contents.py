@@ -67,10 +67,10 @@ def check_names(index: GraphIndex, passages: Sequence[Passage], texts: Iterable[
 
 
 def check_meaning(index: VectorIndex, passages: Sequence[Passage], looked_for: Iterable[Passage]) -> None:
-    """Nothing is nearer to a passage's text than its own vector."""
-    by_id = {passage.id: passage for passage in passages}
+    """Nothing is nearer to a passage's text than its own vector: of all vectors, since a graph misses one in 500."""
+    by_id, embed = {passage.id: passage for passage in passages}, HashingEmbedder().embed_query
     for passage in looked_for:
-        (id, likeness), *_ = index.search(index_text(passage), 1)
+        (id, likeness), *_ = index._nearest_allowed(embed(index_text(passage)), 1, frozenset(by_id))
         assert likeness > 0.999, passage
         assert alike(by_id[id], passage), (id, passage)
 

@@ -1,0 +1,5 @@
+"""`python -m sleuth`, the same as the command `sleuth`."""
+
+from sleuth.studio.cli import main
+
+main()
