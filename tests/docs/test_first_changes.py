@@ -34,7 +34,7 @@ async def test_package_adds_the_method_of_the_guide() -> None:
     methods = Registry({"par-rag": "methods.par_rag.graph"}, group=GROUP)
     assert list(methods) == ["par-rag", "best-passage", "broken", "no-method"]
     added = methods["best-passage"]
-    assert added.nodes() == ["retrieve", "answer"]
+    assert added.nodes() == ["retrieve", "answer", "check_evidence"]
     assert methods["par-rag"].nodes() == METHODS["par-rag"].nodes()  # nobody replaces a method
     reply = {"answerable": True, "answer": "30 m", "citations": [{"source": 1, "quote": "It is 30 m high"}]}
     tower = passage("tower", "The tower stands in Varn. It is 30 m high.")
