@@ -88,7 +88,7 @@ _FAILURES: dict[type[Exception], tuple[type[ModelError], str]] = {
 
 def as_chat_model_error(error: Exception, name: str, *, seconds: float) -> ModelError:
     """Return the failure of a LangChain chat model, which had this number of seconds, as a ModelError."""
-    ours, message = next(exception for kind, exception in _FAILURES.items() if isinstance(error, kind))
+    ours, message = next(failure for kind, failure in _FAILURES.items() if isinstance(error, kind))
     text = f"{type(error).__name__}: {shorten(str(error)).removesuffix('.')}."
     return ours(f"{name} {message.format(text=text, seconds=seconds)}")
 

@@ -253,10 +253,9 @@ async def search(
     chosen = find_mode(mode)
     if explain and chosen not in GRAPH_MODES:
         raise UsageError("--explain works with graph search only. Add --mode graph.")
-    settings = options.settings_with(wait=wait)
+    settings, request = options.settings_with(wait=wait), Query(text=query, k=k, mode=chosen, where=where)
     async with open_collection(settings, "search", command="sleuth search") as collection:
-        hits = await collection.search(Query(text=query, k=k, mode=chosen, where=where))
-    hits = [at_words(hit, query) for hit in hits]
+        hits = [at_words(hit, query) for hit in await collection.search(request)]
     lines = [line for hit in hits for line in _hit_lines(hit, explain)]
     nothing = "No passages found."
     if chosen != "dense" and settings.embedder != NONE:

@@ -32,7 +32,10 @@ def _json(method: Method) -> dict[str, object]:
         for name, field in method.settings.model_fields.items()
     ]
     return {
-        **{"name": method.name, "line": method.line, "paper": method.paper, "when": method.when},
+        "name": method.name,
+        "line": method.line,
+        "paper": method.paper,
+        "when": method.when,
         "baseline": method.baseline,
         "typical_calls": method.calls,
         "nodes": method.nodes(),

@@ -270,8 +270,8 @@ def test_cited_reading_follows_the_line_that_names_its_passage() -> None:
     film, person = passage("film", "The Mill\nBy Ada Brask\nIn colour"), passage("ada", "She was born in Varn.")
     span = AnswerSpan(passage=1, start=16, end=20, text="Varn", score=0.9)
     read = Reading(answerable=0.9, yes=0, no=0, spans=(span,), relevance=(0.9, 0.9))
-    found = cite_reading("Where was she born?", read, [film, replace(person, title="Ada Brask")])
-    assert [each["quote"] for each in found] == ["By Ada Brask", "She was born in Varn."]
+    citations = cite_reading("Where was she born?", read, [film, replace(person, title="Ada Brask")])
+    assert [citation["quote"] for citation in citations] == ["By Ada Brask", "She was born in Varn."]
 
 
 @pytest.mark.parametrize(

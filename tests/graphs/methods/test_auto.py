@@ -380,7 +380,7 @@ def test_auto_refusal_has_the_nearest_sentence_of_a_subrun() -> None:
         ),
     ],
 )
-def test_auto_step_tells_how_its_subrun_ended(changes: dict[str, Any], line: str) -> None:
+def test_auto_step_states_how_its_subrun_ended(changes: dict[str, Any], line: str) -> None:
     subrun: Any = {**auto.new_subrun("par-rag", "next in the order"), **changes}
     assert auto.summarize({"hops": {"1": subrun}})[0] == line
 

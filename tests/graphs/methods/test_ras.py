@@ -150,12 +150,12 @@ async def test_ras_repeated_passage_is_not_read_again() -> None:
 
 @pytest.mark.parametrize("repeat", [False, True])
 async def test_ras_shows_a_fact_again_only_if_repeated(repeat: bool) -> None:
-    said = ["[SUBQ]", triples(IN_VARN), next_("Where?"), triples(BORN), ENOUGH, final("Varn", 1)]
-    found = {"?": [TOWER], "Where?": [TOWER, BRIDGE]}
-    case = structured(said, Shelf([], found=found), Settings(repeat_facts=repeat))
+    replies = ["[SUBQ]", triples(IN_VARN), next_("Where?"), triples(BORN), ENOUGH, final("Varn", 1)]
+    shelf = Shelf([], found={"?": [TOWER], "Where?": [TOWER, BRIDGE]})
+    case = structured(replies, shelf, Settings(repeat_facts=repeat))
     await case.run("?")
-    shown = [(source["query"], source["text"].split("]")[0]) for source in case.model.requests[-1].input["sources"]]
-    assert sorted(shown) == [(1, "[1"), *([(2, "[1")] if repeat else []), (2, "[2")]
+    facts = [(source["query"], source["text"].split("]")[0]) for source in case.model.requests[-1].input["sources"]]
+    assert sorted(facts) == [(1, "[1"), *([(2, "[1")] if repeat else []), (2, "[2")]
 
 
 async def test_paper_run_asks_for_decisions_only_and_always_answers() -> None:

@@ -250,8 +250,8 @@ class _Word:
         """Return the marks of a run: its own, or those of its style or of the style of the paragraph."""
         properties = run.find(f"{_W}rPr")
         paragraph = next(run.iterancestors(f"{_W}p"), run)
-        mark = (run.find(f"{_W}rPr/{_W}rStyle"), paragraph.find(f"{_W}pPr/{_W}pStyle"))
-        styles = [style.get(f"{_W}val", "") for style in mark if style is not None]
+        elements = (run.find(f"{_W}rPr/{_W}rStyle"), paragraph.find(f"{_W}pPr/{_W}pStyle"))
+        styles = [element.get(f"{_W}val", "") for element in elements if element is not None]
 
         def value(name: str, attribute: str = "val") -> str:
             mark = properties.find(_W + name) if properties is not None else None

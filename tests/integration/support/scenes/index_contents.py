@@ -67,7 +67,7 @@ def check_names(index: GraphIndex, passages: Sequence[Passage], texts: Iterable[
 
 
 def check_meaning(index: VectorIndex, passages: Sequence[Passage], looked_for: Iterable[Passage]) -> None:
-    """Nothing is nearer to a passage's text than its own vector: of all vectors, since a graph misses one in 500."""
+    """Nothing is nearer to a passage's text than its own vector; a neighbor graph could miss it."""
     by_id, embed = {passage.id: passage for passage in passages}, HashingEmbedder().embed_query
     for passage in looked_for:
         (id, likeness), *_ = index._nearest_allowed(embed(index_text(passage)), 1, frozenset(by_id))
