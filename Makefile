@@ -26,7 +26,7 @@ COMPILE = UV_FIND_LINKS="$$PIP_FIND_LINKS" $(UV)/uv pip compile --quiet --overri
 TESTED := torch loaders office sync postgres studio mcp serve ocr ray otel train graph
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test test-unit test-nightly test-sweeps test-integration test-integration-nightly test-faults test-lowest test-newest test-versions install-size test-mutants check audit check-page check-containers format lock bench studio page pictures docs dist clean
+.PHONY: help setup demo quick test test-unit test-nightly test-sweeps test-integration test-integration-nightly test-repeat test-faults test-lowest test-newest test-versions install-size test-mutants check audit check-page check-containers format lock bench studio page pictures docs dist clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -72,7 +72,7 @@ quick: setup ## Lint, and the unit tests of methods and runs; under a minute
 		-m "not sweep and not nightly"
 
 test-unit: setup ## About four minutes; no sockets
-	$(UNIT) tests -m "not sweep and not nightly" --ignore tests/integration --junit-xml .cache/junit/unit.xml
+	$(UNIT) tests -m "not sweep and not nightly" --ignore tests/integration --junit-xml .cache/junit/unit.xml $(ARGS)
 
 test-sweeps: setup ## Unit tests at every place or number, and slow ones; no sockets
 	$(UNIT) tests -m "sweep or nightly" --ignore tests/integration --junit-xml .cache/junit/sweeps.xml
@@ -82,6 +82,9 @@ test-integration: setup ## Real vLLM server, Chroma, SQLite; cases of at most fi
 
 test-integration-nightly: setup # of `test-nightly`
 	$(INTEGRATION) -m "nightly and not faults" --junit-xml .cache/junit/nightly.xml
+
+test-repeat: setup ## Five times, in other orders: the tests that the last day's commits changed; at most ten minutes
+	@$(COMPILED) $(BIN)/python tests/repeat.py
 
 test-faults: setup ## Long hunts: kills, and random operations on storage
 	$(COMPILED) $(PYTEST) tests/integration -m faults
