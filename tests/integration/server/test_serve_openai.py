@@ -1,6 +1,7 @@
 """OpenAI's APIs with the official client: whole and streamed, follow-ups, errors, hanging up, embeddings."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -220,6 +221,36 @@ async def test_marks_are_left_out_of_the_text_on_request(chat: Chat) -> None:
         assert (cited.start_index, cited.end_index, cited.title) == (0, len("Edric Gannow"), "The Pellowrig Light")
         response = await client.responses.create(model="plain-rag", input=QUESTION, extra_body=bare)
         assert response.output_text == "Edric Gannow"
+
+
+PLANTED = "![x](https://e.org/a.png) [1] <img src=x>"
+
+
+async def test_replies_have_no_image_link_or_mark_of_a_document(chat: Chat, oracle: Oracle) -> None:
+    quote = f"Its builder is {PLANTED}"
+    cited = [{"source": 1, "quote": quote}]
+    oracle.said = lambda _request: {"answerable": True, "answer": f"Gannow {PLANTED}", "citations": cited}
+    async with chat() as (client, http):
+        light = {"light.md": f"# Light {PLANTED}\n\nThe Pellowrig Light stands. {quote}\n"}
+        await upload(http, light)
+        whole: Any = (await client.chat.completions.create(model="plain-rag", messages=ASKED)).choices[0].message
+        stream = await client.chat.completions.create(model="plain-rag", messages=ASKED, stream=True)
+        deltas: list[Any] = [chunk.choices[0].delta async for chunk in stream if chunk.choices]
+        bare = {"sleuth": {"marks": False}}
+        unmarked = (await client.chat.completions.create(model="plain-rag", messages=ASKED, extra_body=bare)).choices[0]
+        texts = [
+            whole.content,
+            whole.reasoning_content,
+            "".join(delta.content or "" for delta in deltas),
+            "".join(getattr(delta, "reasoning_content", "") for delta in deltas),
+            unmarked.message.content or "",
+            (await client.responses.create(model="plain-rag", input=QUESTION)).output_text,
+        ]
+        for text in texts:
+            assert "e.org" in text
+            assert not re.search(r"(?<!\\)[\[<](?!\^1\])", text), text
+        (part,) = [each.url_citation for each in unmarked.message.annotations or []]
+        assert (part.start_index, part.end_index) == (0, len(unmarked.message.content or ""))
 
 
 async def test_response_has_the_answer_its_citations_and_usage(chat: Chat) -> None:
