@@ -30,7 +30,7 @@ Events = AsyncIterator[Event]
 class OpenAIReply:
     """One reply, from the answer or the events of its run; `page` is the address of the browser page.
 
-    `thread` is empty for a reply to small talk, which is no run.
+    `thread` is empty for a reply to small talk or to a task of the client, which is no run.
     """
 
     thread: str
@@ -63,6 +63,8 @@ class OpenAIReply:
 
         Without marks it is the text of the answer, and the citations of its sentences.
         """
+        if not self.thread:  # words of ours
+            return answer["text"], []
         text, parts = answer["text"], cited_parts(answer["text"], answer["citations"])
         places = [(len(escape_markdown(text[:start])), len(escape_markdown(text[:end])), at) for start, end, at in parts]
         text = escape_markdown(text)
