@@ -25,6 +25,7 @@ from sleuth.graphs.runs.history import (
 )
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.console import report_file
+from sleuth.studio.console.output import Formats
 from sleuth.studio.console.survey_table import FORMATS
 from sleuth.studio.server.middleware.auth import EMBEDDED_CHAT, IsEmbedded, Owner
 from sleuth.studio.server.protocols.streaming import DESCRIPTION, EventStream, encode_event
@@ -234,7 +235,13 @@ async def set_title(thread: ThreadDep, form: forms.TitleForm, access: AccessDep)
     await access.runs.store.threads.merge_metadata(thread.id, {"title": form.title.strip()})
 
 
-@router.get("/{thread}/table", response_class=Response)
+def _files(formats: Formats) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI description of a file in one of the formats."""
+    kinds = (media_type.partition(";")[0] for media_type, _ in formats.values())
+    return {200: {"content": {kind: {} for kind in kinds}, "description": "The file."}}
+
+
+@router.get("/{thread}/table", response_class=Response, responses=_files(FORMATS))
 async def show_table(
     thread: ThreadDep, access: AccessDep, format: Annotated[Literal["csv", "xlsx", "md", "json"], Query()] = "csv"
 ) -> Response:
@@ -247,7 +254,7 @@ async def show_table(
     return Response(await asyncio.to_thread(write, table), media_type=media_type, headers=headers)
 
 
-@router.get("/{thread}/report", response_class=Response)
+@router.get("/{thread}/report", response_class=Response, responses=_files(report_file.FORMATS))
 async def show_report(
     thread: ThreadDep, access: AccessDep, format: Annotated[Literal["md", "html", "docx"], Query()] = "md"
 ) -> Response:

@@ -36,7 +36,7 @@ def read(place: Path) -> None:
 
 def search(place: Path) -> None:
     with translate_errors(place):
-        place.with_name("chroma").touch()
+        place.with_name("chroma").write_text("")
 
 
 @pytest.mark.parametrize("use", [KeywordIndex, GraphIndex, read, search], ids=["keywords", "graph", "database", "chroma"])
