@@ -12,7 +12,6 @@ if anything was replaced.
 """
 
 import asyncio
-import errno
 import os
 import shutil
 import sqlite3
@@ -30,7 +29,7 @@ from sleuth.graphs.persistence.store import runs_url
 from sleuth.tools.collection.index_set import hold_indexes
 from sleuth.tools.errors import DISTRIBUTION, StoreBusy, StoreDamaged, StoreError, StoreTooNew, UsageError
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.database import catalogue_url, remedy_at
+from sleuth.tools.storage.database import catalogue_url, remedy_of
 from sleuth.tools.storage.locks import RESTORING, hold, require_restored
 from sleuth.tools.types import now
 
@@ -60,8 +59,6 @@ _COUNTED = {
 
 _UNREADABLE = (BadZipFile, EOFError, LookupError, OSError, NotImplementedError, RuntimeError, ValueError, zlib.error)
 """Errors that `zipfile` and pydantic raise for a damaged archive."""
-
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Manifest(BaseModel):
@@ -105,8 +102,8 @@ def _write(settings: Settings, sources: dict[str, Path], file: Path) -> Manifest
         archive.chmod(0o600)  # it has documents and questions in plain text
         archive.replace(file)
     except OSError as error:
-        wanted = "with enough free space" if error.errno in _NO_SPACE else "that exists and can be written"
-        raise StoreError(f"{file} cannot be written: {error}. Choose a folder {wanted}.") from error
+        advice = "Choose a folder that exists, can be written and has enough space."
+        raise StoreError(f"{file} cannot be written: {error}. {advice}") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return manifest
@@ -144,7 +141,7 @@ def _copy_database(source: Path, target: Path) -> None:
             (result,) = new.execute("PRAGMA quick_check(1)").fetchone()
             problem = "" if result == "ok" else " ".join(result.split())
     except sqlite3.OperationalError as error:
-        raise StoreError(f"{source} cannot be copied: {error}. {remedy_at(source, 'Try again.')}") from error
+        raise StoreError(f"{source} cannot be copied: {error}. {remedy_of(source, 'Try again.')}") from error
     except sqlite3.Error as error:
         problem = str(error)
     if problem:

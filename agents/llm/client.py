@@ -154,7 +154,7 @@ class LLMClient(ModelClient):
             ModelError: the server cannot be reached or used.
         """
         async with await asyncio.to_thread(Endpoint, settings) as endpoint:
-            listed = await (endpoint.find_models() if _default(settings) else endpoint.models())
+            listed = await endpoint.models()
             chosen = _choose(settings, listed)
             file = settings.home / "capabilities.json"
             served = {
@@ -185,7 +185,7 @@ class LLMClient(ModelClient):
                 return call.reply
         except ModelError as error:
             if isinstance(error.__cause__, errors.ServerError) and error.__cause__.status == 404:
-                listed = await self._endpoint.find_models()
+                listed = await self._endpoint.models()
                 if listed is not None and body["model"] not in listed:
                     raise errors.unknown_model(body["model"], sorted(listed)) from error
             raise
@@ -197,19 +197,17 @@ class LLMClient(ModelClient):
         return counted if counted is not None else await super().count_tokens(messages, role=role)
 
 
-def _default(settings: Settings) -> str | None:
-    return settings.models.get("default") or settings.model
-
-
 def _choose(settings: Settings, listed: dict[str, int] | None) -> dict[str, str]:
     """Return the model of each role; "default" is for all others. Without a list, no name is checked."""
-    name = _default(settings)
+    name = settings.models.get("default") or settings.model
     if name is None:
-        names = sorted(listed or ())
-        if len(names) != 1:
-            served = ", ".join(names) or "none"
-            raise UsageError(f"The model server lists several models or none ({served}): choose one with SLEUTH_MODEL.")
-        (name,) = names
+        if listed is None:
+            url = settings.model_url
+            raise UsageError(f"There is no OpenAI-compatible server at {url}: does SLEUTH_MODEL_URL lack its /v1?")
+        if len(listed) != 1:
+            names = ", ".join(sorted(listed)) or "none"
+            raise UsageError(f"The model server lists several models or none ({names}): choose one with SLEUTH_MODEL.")
+        name = next(iter(listed))
     chosen = settings.models | {"default": name}
     check_roles(chosen, "SLEUTH_MODELS may name")
     # The evidence checker needs no server, and cannot take all roles.

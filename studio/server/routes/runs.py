@@ -101,8 +101,8 @@ async def start(form: forms.RunForm, access: AccessDep, is_embedded: IsEmbedded)
     With the thread of a chat (method `chat`), the question is the next message of the chat, which waits for the turns
     before it. A greeting begins a chat, which the list of runs contains once it has a question.
 
-    With a key for `embed.js`, the run is a chat without slash commands, and fields other than `question` and `thread`
-    are ignored.
+    With a key for `embed.js`, the run is a chat without slash commands; other fields than `question` and `thread` are
+    ignored.
     """
     if is_embedded:
         form = _embedded(form)
@@ -236,9 +236,7 @@ async def set_title(thread: ThreadDep, form: forms.TitleForm, access: AccessDep)
 
 
 def _files(formats: Formats) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI description of a file in one of the formats."""
-    kinds = (media_type.partition(";")[0] for media_type, _ in formats.values())
-    return {200: {"content": {kind: {} for kind in kinds}, "description": "The file."}}
+    return {200: {"content": {media_type.partition(";")[0]: {} for media_type, _ in formats.values()}}}
 
 
 @router.get("/{thread}/table", response_class=Response, responses=_files(FORMATS))
