@@ -56,11 +56,10 @@ class Endpoint:
         """Close the connection pool."""
         await self._http.aclose()
 
-    async def models(self) -> dict[str, int]:
-        """Return the models and adapters that the server lists, each with its context window; 0 if it lists none.
+    async def models(self) -> dict[str, int] | None:
+        """Return the models and adapters that the server lists, each with its context window or 0; None without a list.
 
         Raises:
-            UsageError: it is a server of another kind.
             ModelError: it cannot be reached, or does not list them within `LIST_SECONDS`.
         """
         seconds = min(LIST_SECONDS, self.timeout)
@@ -73,7 +72,7 @@ class Endpoint:
                 f"{seconds:g} s: restart it, or choose another one with SLEUTH_MODEL_URL."
             ) from error
         if not isinstance(entries, list):
-            raise UsageError(f"There is no OpenAI-compatible server at {self.url}: does SLEUTH_MODEL_URL lack its /v1?")
+            return None
         named = [entry for entry in entries if isinstance(entry, dict) and "id" in entry]
         return {str(entry["id"]): token_count(entry.get("max_model_len")) for entry in named}
 

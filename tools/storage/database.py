@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from time import monotonic
@@ -151,16 +151,6 @@ def warn_of_loss(file: Path, trace: Iterable[Path]) -> None:
         )
 
 
-def remedy_of(file: Path, otherwise: str) -> str:
-    """Return what to do about a SQLite file whose folder is read-only or full; otherwise `otherwise`."""
-    folder = file.parent
-    if not folder.exists():
-        return otherwise
-    if not os.access(folder, os.W_OK):
-        return f"{folder} is read-only: SLEUTH_HOME must be a folder that can be written."
-    return write_remedy(folder, otherwise)
-
-
 def make_tables(engine: Engine, metadata: MetaData) -> None:
     """Create missing tables; another process that does the same meanwhile waits."""
     with engine.execution_options(sleuth_write=True).begin() as connection:
@@ -226,9 +216,18 @@ FULL_DISK = (
 )
 
 
-def write_remedy(place: Path, otherwise: str) -> str:
-    """Return what to do about a failed write: free space if the disk of an existing place is full, else `otherwise`."""
-    return FULL_DISK if shutil.disk_usage(place).free < _FULL else otherwise
+def remedy_of(file: Path, otherwise: str) -> str:
+    """Return what to do about a file that cannot be used; `otherwise` unless descriptors, rights or space lack."""
+    try:
+        with ExitStack() as opened:
+            for _ in range(16):  # an operation of SQLite or tantivy may need several, and its error does not name it
+                opened.enter_context(Path(os.devnull).open("rb"))
+    except OSError:
+        return "This process may open no more files: raise the limit (`ulimit -n`, LimitNOFILE of systemd)."
+    folder = next(folder for folder in file.parents if folder.exists())
+    if not os.access(folder, os.W_OK):
+        return f"{folder} is read-only: SLEUTH_HOME must be a folder that can be written."
+    return FULL_DISK if shutil.disk_usage(folder).free < _FULL else otherwise
 
 
 async def retry(

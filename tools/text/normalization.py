@@ -219,6 +219,11 @@ def title_from(text: str | None) -> str | None:
     return single_line(text or "")[:MAX_TITLE_CHARS].strip() or None
 
 
+def escape_markdown(text: str) -> str:
+    """Return foreign text as Markdown in which it makes no image, link, footnote or HTML; its other syntax stays."""
+    return re.sub(r"(?<!\\)((?:\\\\)*)([\[<])", r"\1\\\2", text)
+
+
 def markdown_table(rows: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table with the first row as its header; shorter rows are filled up."""
     width = max(map(len, rows), default=0)

@@ -180,6 +180,9 @@ def _home(settings: Settings) -> str:
 async def _model_server(settings: Settings) -> str:
     async with Endpoint(settings.model_copy(update={"timeout": CONNECT_SECONDS})) as endpoint:
         listed = await endpoint.models()
+        if listed is None and settings.model:
+            return f"{settings.model_url} has no list of models; {settings.model} is not checked"
+        listed = listed or {}
         names = list(listed)
         absent = {settings.model, *settings.models.values()} - {None, EVIDENCE_CHECKER, *names}
         if absent or not names:
