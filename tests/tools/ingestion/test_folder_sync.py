@@ -282,6 +282,24 @@ async def test_copied_or_changed_files_are_other_documents(moved: Path, tmp_path
     assert all("has the same text as" in each for each in copies)
 
 
+ODD = {
+    "end.ics": "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:Fair\nDTEND:20260230\nEND:VEVENT\nEND:VCALENDAR\n",
+    "date.md": '---\ndate: "Mon, 01 Jan 2024 00:00:00 +99999999999999999999"\n---\nThe fair.\n',
+    "first day.ics": "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:Fair\nDTEND:00010101\nEND:VEVENT\nEND:VCALENDAR\n",
+    "long.srt": f"1\n{'9' * 5_000}:00:01,000 --> 00:00:02,000\nThe fair.\n",
+}
+
+
+async def test_odd_files_end_neither_an_ingest_nor_a_synchronization(folder: Path, settings: Settings) -> None:
+    for name, text in ODD.items():
+        (folder / name).write_text(text)
+    _, report = await synchronize(folder, settings)
+    assert (report.added, report.failed) == (5, 2), report.warnings
+    assert all("is not a .ics file" in line or "is not a .srt file" in line for line in report.warnings)
+    report = await ingest([folder], settings=settings)
+    assert (report.unchanged, report.failed) == (5, 2)
+
+
 async def test_unreadable_file_is_named_once_per_content(folder: Path, settings: Settings) -> None:
     broken, archive = folder / "broken.pdf", folder / "box.zip"
     broken.write_text("no PDF")
