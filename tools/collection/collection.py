@@ -75,7 +75,7 @@ class Collection:
         self._has_warned = False
         self._ranking_model = MODEL if settings.ranker == "trained" else None
         self._matching = lru_cache(maxsize=MAX_FILTERS)(self._find_matching)
-        self._copies = lru_cache(maxsize=1)(self._find_copies)
+        self._copies = lru_cache(maxsize=1)(lambda _head: catalogue.passages_of_copies())
 
     @property
     def embedder(self) -> Embedder | None:
@@ -268,9 +268,6 @@ class Collection:
     def _find_matching(self, where: str, _head: int) -> frozenset[str]:
         return self.catalogue.matching_passages(parse_filter(where))
 
-    def _find_copies(self, _head: int) -> Sequence[Mapping[str, Sequence[str]]]:
-        return self.catalogue.passages_of_copies()
-
     def _search(self, query: Query) -> list[Hit]:
         """Return the best passages, of documents with the same text only those of the best one."""
         hits = self._search_once(query, self._filtered(query.where) if query.where.strip() else None)
@@ -284,10 +281,7 @@ class Collection:
         return self._search_once(query, self._without_copies(query.where, {*best.values()}))
 
     def _without_copies(self, where: str, best: Set[str]) -> frozenset[str]:
-        """Return the passages that match a filter, of documents with the same text only those of one.
-
-        That is one of `best`, or else the first ingested one.
-        """
+        """Return the passages that match a filter, of copies those of one in `best`, or else the first ingested."""
         allowed, dropped = self._filtered(where), set[str]()
         for copies in self._copies(self.catalogue.head()):
             kept = min(copies, key=lambda id_: (id_ not in best, not allowed.issuperset(copies[id_])))

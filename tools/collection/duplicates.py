@@ -30,12 +30,7 @@ Hashes = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DuplicateGroup:
-    """Ids of a document and of its near-duplicates.
-
-    Attributes:
-        documents: the document that stays, which is the first ingested one, then those that are like it, by id.
-        similarity: the least similarity of one of them to the document that stays.
-    """
+    """Ids of near-duplicates: the first ingested one, then those like it, by id; and their least similarity to it."""
 
     documents: tuple[str, ...]
     similarity: float

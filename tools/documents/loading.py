@@ -243,34 +243,32 @@ def load(path: Path, member: str = "", *, loaders: Loaders = NO_LOADERS, bounds:
     """
     try:
         with damage_of(f"a {within(path, member).suffix or 'text'} file"):
-            return _load(path, member, loaders, bounds)
+            about = {} if member else _sidecar(path)
+            media_type, content = _content(path, member, loaders, bounds.ocr_languages)
+            convert = repeat_headers if is_markdown(media_type) else str
+            sections = [
+                replace(section, text=without_encoded_data(normalize(section.text))) for section in content.sections
+            ]
+            if all(set(section.text.split()) <= {LEFT_OUT} for section in sections):
+                raise DocumentError("has encoded data or a minified script, and no text. Leave it out.")
+            text, marks = join_sections(replace(section, text=convert(section.text)) for section in sections)
+            if len(text) > bounds.characters:
+                size = f"has {len(text):,} characters of text, and at most {bounds.characters:,} are read"
+                raise DocumentError(f"{size}. Split it, or raise SLEUTH_FILE_CHARACTERS.")
+            title = title_from(normalize(str(about.get("title") or content.title or "")))
+            return LoadedDocument(
+                title=title or _title_from_name(within(path, member)),
+                text=text,
+                media_type=media_type,
+                author=clean_author(about.get("author") or content.author),
+                date=clean_date(about.get("date")) or clean_date(content.date) or _modified(path),
+                tags=clean_tags(about.get("tags") or content.tags),
+                meta=clean_meta(content.meta) | clean_meta(about),
+                note=content.note,
+                spans=tuple(find_spans(text, media_type, marks)),
+            )
     except DocumentError as error:
         raise DocumentError(f"{printable(path, member)[:MAX_SOURCE_BYTES]}: {error}") from error.__cause__
-
-
-def _load(path: Path, member: str, loaders: Loaders, bounds: Bounds) -> LoadedDocument:
-    about = {} if member else _sidecar(path)
-    media_type, content = _content(path, member, loaders, bounds.ocr_languages)
-    convert = repeat_headers if is_markdown(media_type) else str
-    sections = [replace(section, text=without_encoded_data(normalize(section.text))) for section in content.sections]
-    if all(set(section.text.split()) <= {LEFT_OUT} for section in sections):
-        raise DocumentError("has encoded data or a minified script, and no text. Leave it out.")
-    text, marks = join_sections(replace(section, text=convert(section.text)) for section in sections)
-    if len(text) > bounds.characters:
-        size = f"has {len(text):,} characters of text, and at most {bounds.characters:,} are read"
-        raise DocumentError(f"{size}. Split it, or raise SLEUTH_FILE_CHARACTERS.")
-    title = title_from(normalize(str(about.get("title") or content.title or "")))
-    return LoadedDocument(
-        title=title or _title_from_name(within(path, member)),
-        text=text,
-        media_type=media_type,
-        author=clean_author(about.get("author") or content.author),
-        date=clean_date(about.get("date")) or clean_date(content.date) or _modified(path),
-        tags=clean_tags(about.get("tags") or content.tags),
-        meta=clean_meta(content.meta) | clean_meta(about),
-        note=content.note,
-        spans=tuple(find_spans(text, media_type, marks)),
-    )
 
 
 def is_sidecar(path: Path) -> bool:

@@ -3,7 +3,6 @@
 import re
 import stat
 import zipfile
-import zlib
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path, PurePosixPath
@@ -68,19 +67,16 @@ def read_member(data: bytes, name: str, *, limit: int) -> bytes:
         raise DocumentError(
             "has a name that is absolute, or has `..` or a backslash in it. Save the archive with names relative to it."
         )
-    with open_zip(data) as archive:
-        try:
-            if archive.getinfo(name).file_size > limit:
-                raise DocumentError(f"unpacks to more than {limit >> 20} MiB. Split it.")
-            with archive.open(name) as member:
-                return member.read(limit)
-        except (KeyError, zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError) as error:
-            raise DocumentError("cannot be unpacked. Save the archive again, or leave it out.") from error
+    with open_zip(data) as archive, damage_of("a whole file of a zip archive"):
+        if archive.getinfo(name).file_size > limit:
+            raise DocumentError(f"unpacks to more than {limit >> 20} MiB. Split it.")
+        with archive.open(name) as member:
+            return member.read(limit)
 
 
 def _is_hidden(name: str) -> bool:
     return not _is_outside(name) and any(
-        part.startswith(".") or part == "__MACOSX" for part in PurePosixPath(name).parts
+        part.startswith((".", "~$")) or part == "__MACOSX" for part in PurePosixPath(name).parts
     )
 
 
