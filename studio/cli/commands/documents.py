@@ -102,7 +102,8 @@ def show_progress(failures: list[str]) -> Iterator[Callable[[IngestProgress], No
 
 def _in_words(report: IngestReport, failures: list[str], *, has_files: bool) -> Text:
     """Return the counts, without files the time of the rebuild, and `report_lines`."""
-    counts = f"{report.added} added, {report.updated} updated, {report.unchanged} unchanged, {report.failed} failed"
+    counts = f"{report.added} added, {report.updated} updated, {report.unchanged} unchanged"
+    counts += f", {report.failed} failed" if report.failed else ""
     read = f"{counts}: {counted(report.passages, 'new passage')} in {report.seconds:.1f} s"
     first = read if has_files else f"Rebuilt the indexes in {report.seconds:.1f} s"
     return Text("\n".join([first, *report_lines(report, failures)]))

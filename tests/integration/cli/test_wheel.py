@@ -128,7 +128,7 @@ async def test_wheel_ingests_and_answers_writing_only_to_its_home(installed: Ins
     shutil.copy(ROOT / "examples" / "questions.jsonl", corpus.parent)
     assert "ingest" in installed.sleuth("--help").stdout
     read = installed.sleuth("ingest", str(corpus), **without)
-    assert read.returncode == 0 and "89 added, 0 updated, 0 unchanged, 0 failed" in read.stdout, read.stderr
+    assert read.returncode == 0 and "89 added, 0 updated, 0 unchanged: " in read.stdout, read.stderr
     found = installed.sleuth("search", "Pellowrig Light", "--mode", "graph", **without)
     assert found.returncode == 0 and "Pellowrig" in found.stdout, found.stderr
     asked = installed.sleuth(
