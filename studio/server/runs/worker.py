@@ -395,12 +395,12 @@ class RunWorker:
 
     async def _take_message(self, job: _Job) -> bool:
         """Begin the turn of the thread's next message; return False if it has none."""
-        number, request = next(iter((await self.queue.messages(job.thread)).items()), (math.inf, None))
-        if request is None or number > job.last_message:
-            return False
-        thread = await job.runs.store.threads.get(job.thread)
-        await self.runs(job.owner, message=number).branch_chat(thread, request, is_locked=True)
-        return True
+        for number, request in (await self.queue.messages(job.thread)).items():
+            if number <= job.last_message:
+                thread = await job.runs.store.threads.get(job.thread)
+                await self.runs(job.owner, message=number).branch_chat(thread, request, is_locked=True)
+                return True
+        return False
 
     async def _mark_stopped(self, job: _Job) -> None:
         """Store that a run was stopped, and the messages that wait: a person who stops a chat means all of it."""
