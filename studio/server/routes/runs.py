@@ -176,7 +176,7 @@ async def events(
 
 @router.post("/{thread}/stop", status_code=202)
 async def stop(thread: ThreadDep, server: ServerStateDep) -> forms.Begun:
-    """Stop a run; `resume` continues from its last step."""
+    """Stop a run, or a chat with the messages that wait in it; `resume` continues from the last step."""
     await server.run_worker.stop(thread.id)
     return forms.Begun(thread=thread.id, state="stopped")
 

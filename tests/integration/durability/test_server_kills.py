@@ -1,7 +1,7 @@
 """`kill -9` of a server before each of its commits: nothing accepted is missing, stored twice, or queued for ever.
 
-Each kind of visit is killed before its first commit, its second, and so on. Then the server starts again, and clients
-look for what it has accepted, and repeat what it has not.
+The server of each kind of visit is killed before its first commit, its second, and so on. Then it starts again, and
+clients look for what it has accepted, and repeat what it has not.
 """
 
 import asyncio
@@ -17,14 +17,15 @@ from asgi_server import started
 from chat_scene import reply_of
 from postgres_fixture import BOTH_STORES
 from preloaded import child
-from serve_child import AGAIN, KINDS, THANKS, Visit, visit
+from serve_child import AGAIN, FILES, THANKS, Visit, visit
 from serve_scene import QUESTION, Oracle, app_of, client_of, opening, told, upload
 
 from sleuth.studio.server.app import create_app
 from sleuth.studio.server.runs import worker
 from sleuth.tools.settings import Settings
 
-KILLS = 60
+KILLS = 10
+"""Of each kind of visit."""
 SECONDS = 60.0
 BUILDER, WELCOME = "Edric Gannow", "You are welcome! Ask me anything else about your documents."
 STOPPED = "This message was not answered: it was stopped."
@@ -75,7 +76,7 @@ async def settle(client: httpx.AsyncClient, thread: str) -> None:
     unfinished = app_of(client).state.server.ingestion.uploads.unfinished
     async with asyncio.timeout(SECONDS):
         await client.get(f"/v1/runs/{thread}/events")
-        while await state_of(client, thread) in ("queued", "running", "interrupted") or await unfinished():
+        while await state_of(client, thread) in ("queued", "running", "interrupted") or await unfinished():  # noqa: ASYNC110 - it has no event
             await asyncio.sleep(0.05)
 
 
@@ -111,17 +112,23 @@ async def check_reply(client: httpx.AsyncClient, thread: str, accepted: Accepted
 
 
 async def check_stop(client: httpx.AsyncClient, thread: str, accepted: Accepted) -> None:
-    """Check that an accepted stop includes the queued message, which otherwise is stopped or answered."""
+    """Check that an accepted stop includes the queued message but not the one after it, and nothing is missing."""
     found = await texts(client, thread)
-    answered = [QUESTION, BUILDER, AGAIN, BUILDER]
-    stopped = [QUESTION, STOPPED, AGAIN]
-    assert found == stopped or (not accepted["stop", 202] and found in (answered, [*stopped, BUILDER])), found
+    asked = [text for text in found if text in ANSWERS]
+    assert asked[:2] == [QUESTION, AGAIN]
+    assert asked[2:] == [THANKS] or not (asked[2:] or accepted[THANKS, 201])
+    replies = [text for text in found if text not in ANSWERS]
+    assert len(replies) >= len(asked) - 1
+    assert all(text in (ANSWERS[asked[at]], STOPPED) for at, text in enumerate(replies))
+    assert replies[:2] == [STOPPED, STOPPED][: len(replies)] or not accepted["stop", 202]
+    assert replies[2:] == [WELCOME][: len(asked) - 2]
 
 
 async def check_upload(client: httpx.AsyncClient, thread: str, accepted: Accepted) -> None:
-    documents = (await client.get("/v1/documents")).json()
-    found = [each for each in documents if thread in each["source"]]
-    assert len(found) == 1 or not (found or accepted["upload", 202])
+    documents = (await client.get("/v1/documents", params={"limit": 1000})).json()
+    for number in range(FILES):
+        found = [each for each in documents if f"{thread}-{number}.txt" in each["source"]]
+        assert len(found) == 1 or not (found or accepted[f"upload {number}", 202])
 
 
 CHECKS = {
@@ -136,24 +143,18 @@ CHECKS = {
 
 @BOTH_STORES
 @pytest.mark.nightly
-@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("kind", CHECKS)
 async def test_killed_server_keeps_what_it_accepted(
-    tmp_path: Path, database_url: str | None, monkeypatch: pytest.MonkeyPatch
+    kind: str, tmp_path: Path, database_url: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "LOOK_SECONDS", 0.1)
     settings = Settings(home=tmp_path / "home", embedder="none", database_url=database_url)
     async with serving(settings) as client:
         await upload(client)
-    killed: Counter[str] = Counter()
-    import sys
-    for number in range(KILLS):
-        commit, kind = divmod(number, len(KINDS))
-        about = Visit(settings=settings, kind=KINDS[kind], thread=f"{KINDS[kind]}-{commit + 1}", die_at=commit + 1)
+    for commit in range(1, KILLS + 1):
+        about = Visit(settings=settings, kind=kind, thread=f"{kind}-{commit}", die_at=commit)
         accepted = await asyncio.to_thread(_receive, about)
-        killed[about.kind] += ("end", 0) not in accepted
+        assert ("end", 0) not in accepted, "it was not killed"
         async with serving(settings) as client:
-            print(number, about.kind, about.die_at, dict(accepted), file=sys.stderr, flush=True)
             await settle(client, about.thread)
-            await CHECKS[about.kind](client, about.thread, accepted)
-    assert killed.keys() == set(KINDS)
-    assert killed.total() >= KILLS * 0.8, killed
+            await CHECKS[kind](client, about.thread, accepted)

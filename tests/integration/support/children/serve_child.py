@@ -20,11 +20,12 @@ from sleuth.studio.server.runs import worker
 from sleuth.tools.settings import Settings
 
 AGAIN, THANKS = "And the light?", "Thanks!"
+FILES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Visit:
-    """What clients do on a server, a kind of `Clients`, and the number of the commit before which it dies.
+    """What clients do on a server, a method of `Clients`, and the number of the commit before which it dies.
 
     `thread` is the chat, run or file that they use; no two visits have the same.
     """
@@ -114,22 +115,21 @@ class Clients:
         await self.end()
 
     async def stop(self) -> None:
-        """Stop a chat with a queued message."""
+        """Stop a chat with a queued message, and send another one."""
         await self.ask_held()
         await self.ask(AGAIN)
         self.begin()
         await self.accept("stop", f"/v1/runs/{self.visit.thread}/stop")
+        await self.ask(THANKS)
         await self.end()
 
     async def upload(self) -> None:
-        """Send a file."""
+        """Send files."""
         self.begin()
-        file = (f"{self.visit.thread}.txt", f"The dam of {self.visit.thread} was built in 1907.".encode())
-        sent = await self.accept("upload", "/v1/documents", files=[("files", file)])
-        await ended(self.client, sent.json()["ingest"])
-
-
-KINDS = ("run", "message", "queue", "reply", "stop", "upload")
+        for number in range(FILES):
+            file = (f"{self.visit.thread}-{number}.txt", f"Dam {number} of {self.visit.thread} is high.".encode())
+            sent = await self.accept(f"upload {number}", "/v1/documents", files=[("files", file)])
+            await ended(self.client, sent.json()["ingest"])
 
 
 def visit(about: Visit, pipe: Connection) -> None:
