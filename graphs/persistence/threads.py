@@ -28,6 +28,8 @@ from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id, select_similar
 
+OnQueued = Callable[[Connection, str], object]
+
 
 @dataclass(frozen=True, kw_only=True)
 class AverageCost:
@@ -43,13 +45,14 @@ class Threads:
     """The threads of one owner.
 
     A thread with the state running whose lock nobody holds is read as interrupted: its process ended without
-    recording an end.
+    recording an end. `on_queued` is called with the id of a thread in each transaction that queues it.
     """
 
-    def __init__(self, engine: Engine, owner: str, locks: ThreadLocks) -> None:
+    def __init__(self, engine: Engine, owner: str, locks: ThreadLocks, on_queued: OnQueued = lambda *_: None) -> None:
         self.engine = engine
         self.owner = owner
         self._locks = locks
+        self._on_queued = on_queued
 
     async def add(self, thread: Thread, *, replaces_empty: bool = False) -> None:
         """Write a new row; it replaces that of a thread which a client has created without a run.
@@ -70,6 +73,8 @@ class Threads:
                 connection.execute(insert(threads).values(row))
             elif not connection.execute(update(threads).where(*without_run).values(begun)).rowcount:
                 raise already_used(thread.id)
+            if thread.state == "queued":
+                self._on_queued(connection, thread.id)
 
         try:
             await self.transact(thread.part_of, write)
@@ -173,7 +178,13 @@ class Threads:
         changed |= {"question": question} if question is not None else {}
         changed |= {**asdict(result), "answer": result.answer[:MAX_ANSWER]} if result else {}
         statement = update(threads).where(threads.c.id == id).values({**values, **changed})
-        await self.transact(id, lambda connection: connection.execute(statement))
+
+        def write(connection: Connection) -> None:
+            connection.execute(statement)
+            if state == "queued":
+                self._on_queued(connection, id)
+
+        await self.transact(id, write)
 
     async def set_feedback(self, id: str, feedback: Mapping[str, Any]) -> None:
         """Store what a person thinks of an answer; also while the run is running elsewhere."""

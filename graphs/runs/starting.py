@@ -29,7 +29,7 @@ from sleuth.graphs.runs.execution import checkpoint_id_of, now, with_paused_cloc
 from sleuth.graphs.runs.reading import RunReader
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.turns import branching_turn, continuing_turn, first_turn, read_reply, replying_turn
-from sleuth.tools.errors import UsageError
+from sleuth.tools.errors import RunError, UsageError
 from sleuth.tools.langgraph_internals import COPY
 
 
@@ -156,9 +156,10 @@ class RunStarter(RunReader):
             ThreadBusy: a turn is running.
         """
         async with self._locked(thread, is_locked=is_locked) as (current, latest):
-            if current.method != CHAT and not latest.interrupts:
-                raise already_used(thread.id)
-            turn = continuing_turn(current, latest, request.question, message_id=request.message_id)
+            was_waiting = thread.state == "waiting"
+            turn = continuing_turn(
+                current, latest, request.question, message_id=request.message_id, was_waiting=was_waiting
+            )
             await self._queue_message(current, turn, request)
 
     async def branch_chat(
@@ -241,14 +242,14 @@ class RunStarter(RunReader):
 
         Raises:
             UnknownName: there is no such run or checkpoint.
-            UsageError: the run does not wait for a reply, or cannot use this one.
-            RunError: a reply was given already.
+            UsageError: the run cannot use the reply.
+            RunError: the run does not wait for a reply, or a reply was given already.
             ThreadBusy: it is running.
         """
         async with self._locked(await self.store.threads.get(id), is_locked=False) as (thread, latest):
             state = await self.state(thread, checkpoint) if checkpoint else latest
             if not state.interrupts:
-                raise UsageError(f"Thread {id} does not wait for a reply.")
+                raise RunError(f"Thread {id} does not wait for a reply: send a message instead.")
             value = read_reply(thread.method, state, value)
             if checkpoint_id_of(state) == checkpoint_id_of(latest):
                 await self._queue(thread, replying_turn(thread, latest, value))

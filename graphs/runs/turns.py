@@ -39,8 +39,11 @@ def input_for(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command[
     return {"messages": [*convert_to_messages(turn.before), HumanMessage(turn.text, id=turn.id)]}
 
 
-def continuing_turn(thread: Thread, latest: StateSnapshot, text: str, *, message_id: str) -> Turn:
+def continuing_turn(
+    thread: Thread, latest: StateSnapshot, text: str, *, message_id: str, was_waiting: bool = False
+) -> Turn:
     """Return the turn of a message that continues a conversation, or replies to what the thread waits for."""
+    require_timely_reply(thread, text, was_waiting=was_waiting)
     if _is_unfinished_chat(thread, latest):
         return branching_turn(thread, latest, text, start="", message_id=message_id)
     id, reply = message_id or uuid.uuid4().hex, None
@@ -84,10 +87,22 @@ def read_reply(method: str, state: StateSnapshot, reply: Any) -> Any:  # noqa: A
 
 def replying_turn(thread: Thread, latest: StateSnapshot, value: Any) -> Turn:  # noqa: ANN401 - any JSON
     """Return the turn that a reply continues; raise RunError if a reply was given already."""
-    if _is_unfinished_chat(thread, latest):
+    if is_unfinished(thread, latest):
         raise RunError(f"The last turn of {thread.id} has not ended: `sleuth resume {thread.id}` resumes it.")
     turn = thread.options.turn
     return Turn(reply=json.dumps(value), at=checkpoint_id_of(latest), id=turn.id if turn else "")
+
+
+def require_timely_reply(thread: Thread, text: str, *, was_waiting: bool = False) -> None:
+    """Raise RunError if a message is a reply, such as a second click, and the thread does not wait for it any more.
+
+    It is one if the thread `was_waiting` when it was sent, repeats the reply in progress, or decides on a plan.
+    """
+    turn, is_active = thread.options.turn, thread.state in ("queued", "running", "interrupted")
+    is_repeated = is_active and turn is not None and turn.reply is not None and turn.text == text
+    is_decision = thread.options.values.get("approve_plan") and text.casefold() in ("approve", "reject")
+    if thread.state != "waiting" and (was_waiting or is_repeated or is_decision):
+        raise RunError(f"Thread {thread.id} does not wait for a reply any more: send a question instead.")
 
 
 def _is_unfinished_chat(thread: Thread, latest: StateSnapshot) -> bool:

@@ -54,6 +54,7 @@ async def chat(
     values: dict[str, Any],
     budget: Budget,
     where: str = "",
+    label: str = "",
     verbose: bool = False,
 ) -> None:
     """Answer messages until Ctrl-D or `/exit`. Ctrl-C stops the present answer.
@@ -66,9 +67,11 @@ async def chat(
         values: settings of the chat.
         budget: limits of each answer.
         where: a filter of the documents that a new chat searches.
+        label: what lists of runs show of a new chat instead of its first question.
         verbose: as in `watch`.
     """
-    console, send = progress_console(), partial(sleuth.stream, method=CHAT, budget=budget, where=where)
+    console = progress_console()
+    send = partial(sleuth.stream, method=CHAT, budget=budget, where=where, label=label)
     talk = _Conversation(thread=thread or _new_thread(), values=values)
     console.print("Ask about your documents, or type /help. Ctrl-C stops an answer, Ctrl-D ends the chat.", style="dim")
     with _history(sleuth.settings.home / "history"):

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
@@ -25,7 +25,7 @@ from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.pruning import remove_runs
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
-from sleuth.graphs.runs.turns import messages_of
+from sleuth.graphs.runs.turns import messages_of, require_timely_reply
 from sleuth.studio.server.ingestion import IngestionWorker, Uploads
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.middleware.limits import Quota
@@ -34,7 +34,6 @@ from sleuth.studio.server.runs.worker import RunWorker
 from sleuth.studio.server.telemetry.metrics import Telemetry
 from sleuth.studio.server.telemetry.readiness import ReadinessProbe
 from sleuth.studio.server.tenants import ModelOpener, Tenants
-from sleuth.tools.errors import RunError, ThreadBusy
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.locks import HomeLock
@@ -165,23 +164,32 @@ class Access:
             chat = await self.runs.store.threads.find(request.thread)
             if chat and chat.method == CHAT and not chat.is_empty:
                 return await self._send(chat, request)
-        id = await self.runs.start(request)
-        await self.server.run_worker.start(self.owner, id)
+        id = await self.server.run_worker.runs(self.owner).start(request)
+        await self.server.run_worker.begin(self.owner, id)
         return id
 
     async def _send(self, chat: Thread, request: RunRequest) -> str:
-        """Store the next message of a chat; its turn begins now, or when the turns before it have ended."""
-        values = {**chat.options.values, **request.values, **settings_of_command(request.question)}
-        configure(runnable(CHAT), values, chat.options.profile)
-        message = request.model_copy(update={"message_id": request.message_id or uuid4().hex})
-        await self.server.run_worker.queue.add_message(self.owner, message, is_reply=chat.state == "waiting")
-        with suppress(ThreadBusy, RunError):  # it is busy, or the server is shutting down
-            await self.server.run_worker.start(self.owner, chat.id)
+        """Store the next message of a chat; its turn begins now, or when the turns before it have ended.
+
+        A reply to what the chat waits for does not wait.
+        """
+        worker = self.server.run_worker
+        if chat.state == "waiting":
+            await worker.runs(self.owner).continue_thread(chat, request)
+        else:
+            require_timely_reply(chat, request.question)
+            values, queued = {**chat.options.values}, await worker.queue.messages(chat.id)
+            for each in (*queued.values(), request):
+                values |= {**each.values, **settings_of_command(each.question)}
+            configure(runnable(CHAT), values, chat.options.profile)
+            message = request.model_copy(update={"message_id": request.message_id or uuid4().hex})
+            await worker.queue.add_message(self.owner, message)
+        await worker.begin(self.owner, chat.id)
         return chat.id
 
     async def messages(self, chat: Thread, state: StateSnapshot) -> list[AnyMessage]:
         """Return all messages of a chat in its latest state, the queued ones last; see `messages_of`."""
-        requests = [message.request for message in await self.server.run_worker.queue.messages(chat.id)]
+        requests = (await self.server.run_worker.queue.messages(chat.id)).values()
         about = {"state": "queued", "problem": ""}
         queue = [HumanMessage(request.question, id=request.message_id, additional_kwargs=about) for request in requests]
         return append_messages(messages_of(chat, state), [queue])

@@ -11,7 +11,7 @@ from sleuth.agents.model import NamedModel
 from sleuth.graphs.core.context import DEFAULT_METHOD
 from sleuth.graphs.core.method import MODELLESS_METHOD
 from sleuth.graphs.persistence.store import Store
-from sleuth.graphs.persistence.threads import Threads
+from sleuth.graphs.persistence.threads import OnQueued, Threads
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import MissingModel, open_services
 from sleuth.tools.collection import Collection
@@ -44,9 +44,10 @@ class Tenants:
         self._opened: dict[str, Any] = {"embedder": embedder} if embedder else {}
         self._opening: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    def read_only_runs(self, owner: str) -> RunService:
-        """Return an owner's runs for reading: they need no model server."""
-        return RunService(replace(self.store, threads=Threads(self.store.engine, owner, self.store.locks)))
+    def read_only_runs(self, owner: str, on_queued: OnQueued = lambda *_: None) -> RunService:
+        """Return an owner's runs for reading, and queueing as in `Threads`: neither needs a model server."""
+        threads = Threads(self.store.engine, owner, self.store.locks, on_queued)
+        return RunService(replace(self.store, threads=threads))
 
     async def runs(self, owner: str, *, needs_model: bool = True, model: str = "") -> RunService:
         """Return an owner's runs, with the services that are needed to run them.

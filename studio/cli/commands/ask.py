@@ -66,7 +66,7 @@ async def ask(
         configure(runnable(CHAT), values, settings.profile)
         async with open_sleuth(settings, command="sleuth ask") as sleuth:
             _warn_of_model(sleuth, method)
-            await chat(sleuth, thread=thread, values=values, budget=budget, where=where, verbose=verbose)
+            await chat(sleuth, thread=thread, values=values, budget=budget, where=where, label=label, verbose=verbose)
         return
     request = RunRequest(  # reports errors that need no model server before connecting to it
         question=question,

@@ -17,6 +17,7 @@ from sleuth.graphs.persistence.tables import NAME, Thread
 from sleuth.graphs.registry import configure, without_replies
 from sleuth.graphs.runs.history import fork_run
 from sleuth.graphs.runs.request import RunRequest
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.server.langgraph_api.assistants import find_graph
 from sleuth.studio.server.langgraph_api.forms import AssistantRunForm, JsonRoute, Mode
 from sleuth.studio.server.langgraph_api.streams import RunStream, run_id_of
@@ -64,12 +65,13 @@ async def start_run(access: Access, form: AssistantRunForm, name: str | None) ->
         await worker.stop(id)
     await worker.require_idle(id)
     last = await access.server.log.last(id)
+    runs = worker.runs(access.owner)
     if thread:
-        await _continue(access, thread, form, request)
+        await _continue(runs, thread, form, request)
     elif request:
-        await access.runs.start(request.model_copy(update={"thread": id}))
+        await runs.start(request.model_copy(update={"thread": id}))
     is_resumed = request is None and not form.is_reply
-    await worker.start(access.owner, id, budget=budget if is_resumed and budget != Budget() else None)
+    await worker.begin(access.owner, id, budget=budget if is_resumed and budget != Budget() else None)
     begun = await access.runs.store.threads.get(id)
     return RunStream(access=access, thread=begun, after=last, modes={*form.stream_mode})
 
@@ -98,16 +100,16 @@ async def _checked_request(
     return request
 
 
-async def _continue(access: Access, thread: Thread, form: AssistantRunForm, request: RunRequest | None) -> None:
+async def _continue(runs: RunService, thread: Thread, form: AssistantRunForm, request: RunRequest | None) -> None:
     """Store the next input of a thread, or a branch of it; without either it is resumed."""
     if form.is_reply and form.command:
-        await access.runs.reply(thread.id, form.command.resume, checkpoint=form.place)
+        await runs.reply(thread.id, form.command.resume, checkpoint=form.place)
     elif request:
-        await access.runs.branch_chat(thread, request, checkpoint=form.place, keep_settings=not request.values)
+        await runs.branch_chat(thread, request, checkpoint=form.place, keep_settings=not request.values)
     elif form.place:
-        latest = (await access.runs.state(thread)).config["configurable"].get("checkpoint_id")
+        latest = (await runs.state(thread)).config["configurable"].get("checkpoint_id")
         if form.place != latest:
-            await fork_run(access.runs, thread.id, at=form.place)
+            await fork_run(runs, thread.id, at=form.place)
 
 
 def _question(form: AssistantRunForm, method: str) -> tuple[str, str]:

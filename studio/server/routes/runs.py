@@ -181,7 +181,7 @@ async def events(
 
 @router.post("/{thread}/stop", status_code=202)
 async def stop(thread: ThreadDep, server: ServerStateDep) -> forms.Begun:
-    """Stop a run; `resume` continues from its last step."""
+    """Stop a run, or a chat with the messages that wait in it; `resume` continues from the last step."""
     await server.run_worker.stop(thread.id)
     return forms.Begun(thread=thread.id, state="stopped")
 
@@ -191,14 +191,17 @@ async def resume(
     thread: ThreadDep, access: AccessDep, form: Annotated[forms.ResumeForm | None, Body()] = None
 ) -> forms.Begun:
     """Resume a run in the background from its last checkpoint."""
-    access.server.run_worker.require_open()
+    worker = access.server.run_worker
+    runs = worker.runs(access.owner)
+    worker.require_open()
     await access.server.quota.require(access.owner)
     if form and form.update:
-        await access.runs.queue_survey_update(thread.id)
+        await runs.queue_survey_update(thread.id)
     if form and form.reply is not None:
-        await access.runs.reply(thread.id, form.reply)
+        await runs.reply(thread.id, form.reply)
     budget = form.budget.budget() if form and form.budget else None
-    await access.server.run_worker.start(access.owner, thread.id, budget=budget)
+    start = worker.begin if form and (form.update or form.reply is not None) else worker.start
+    await start(access.owner, thread.id, budget=budget)
     return forms.Begun(thread=thread.id)
 
 

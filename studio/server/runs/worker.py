@@ -1,8 +1,9 @@
 """Background runs: at most one job per thread, independent of the request that started it.
 
 The threads with a job are stored in a queue, with the requests to stop them, so that after a kill or a shutdown the
-next start, or another server, resumes them. A job holds its thread's lock from before it is queued until its last event
-is stored: of several servers only one writes anything about a thread.
+next start, or another server, resumes them. A run is queued, and a message of a chat becomes its turn, in one
+transaction with the job. A job holds its thread's lock until its last event is stored: of several servers only one
+writes anything about a thread.
 """
 
 import asyncio
@@ -12,13 +13,13 @@ from contextlib import aclosing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 from sqlalchemy import Boolean, Column, Integer, MetaData, String, Table, Text, delete, insert, select, update
-from sqlalchemy.engine import Engine
+from sqlalchemy.engine import Connection, Engine
 
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
@@ -59,6 +60,9 @@ LOOK_SECONDS = 1.0
 STOP_WAIT = 10.0
 """Seconds to wait for another server that stops a run; it stops the run also later."""
 
+MAX_MESSAGES = 20
+"""Messages of one chat that wait for their turns."""
+
 _LAST_EVENT = 2**31 - 1
 
 metadata = MetaData()
@@ -75,17 +79,9 @@ messages = Table(
     Column("number", Integer, primary_key=True),
     Column("thread", String(LONGEST_NAME), nullable=False, index=True),
     Column("owner", String(100), nullable=False),
-    Column("is_reply", Boolean, nullable=False),
+    Column("is_reply", Boolean, nullable=False, default=False),  # of earlier releases: replies do not wait
     Column("request", Text, nullable=False),
 )
-
-
-class QueuedMessage(NamedTuple):
-    """A message of a chat whose turn has not begun, and whether it replies to what the chat waits for."""
-
-    number: int
-    request: RunRequest
-    is_reply: bool
 
 
 class RunQueue:
@@ -101,13 +97,18 @@ class RunQueue:
         make_tables(engine, metadata)
 
     @in_thread
-    def add(self, owner: str, thread: str, token: str | None, *, is_recovered: bool = False) -> None:
-        """Add a thread; a request to stop it stays valid only if its run is recovered."""
+    def add(self, owner: str, thread: str, token: str | None) -> None:
+        """Add a thread; an earlier request to stop it is dropped."""
         with transaction(self._engine, write=True) as connection:
             check_token(connection, thread, token)
-            if not is_recovered:
-                connection.execute(delete(jobs).where(jobs.c.thread == thread))
-                connection.execute(insert(jobs).values(thread=thread, owner=owner, stopping=False))
+            self.add_with(owner, 0, connection, thread)
+
+    @staticmethod
+    def add_with(owner: str, message: int, connection: Connection, thread: str) -> None:
+        """Add a thread in the transaction that stores its next turn, and remove the message of this number."""
+        connection.execute(delete(jobs).where(jobs.c.thread == thread))
+        connection.execute(insert(jobs).values(thread=thread, owner=owner, stopping=False))
+        connection.execute(delete(messages).where(messages.c.number == message))
 
     @in_thread
     def remove(self, thread: str, token: str | None) -> None:
@@ -143,25 +144,28 @@ class RunQueue:
         return [(thread, owner, has_job) for thread, (owner, has_job) in threads.items()]
 
     @in_thread
-    def add_message(self, owner: str, request: RunRequest, *, is_reply: bool) -> None:
-        """Add the next message of a chat."""
-        row = {"thread": request.thread, "owner": owner, "is_reply": is_reply, "request": request.model_dump_json()}
+    def add_message(self, owner: str, request: RunRequest) -> None:
+        """Add the next message of a chat; raise ThreadBusy if too many wait for their turns."""
+        waiting = select(messages.c.number).where(messages.c.thread == request.thread)
+        row = {"thread": request.thread, "owner": owner, "request": request.model_dump_json()}
         with transaction(self._engine, write=True) as connection:
+            if len(connection.execute(waiting).all()) >= MAX_MESSAGES:
+                raise ThreadBusy(f"{MAX_MESSAGES} messages of this chat are waiting: wait for an answer, or stop it.")
             connection.execute(insert(messages).values(row))
 
     @in_thread
-    def messages(self, thread: str) -> list[QueuedMessage]:
-        """Return the messages of a chat in their order."""
+    def messages(self, thread: str) -> dict[int, RunRequest]:
+        """Return the messages of a chat by number, in their order."""
         query = select(messages).where(messages.c.thread == thread).order_by(messages.c.number)
         with transaction(self._engine) as connection:
             rows = connection.execute(query).all()
-        return [QueuedMessage(row.number, RunRequest.model_validate_json(row.request), row.is_reply) for row in rows]
+        return {row.number: RunRequest.model_validate_json(row.request) for row in rows}
 
     @in_thread
-    def remove_messages(self, thread: str, *, up_to: int = 2**31 - 1) -> None:
-        """Remove the messages of a chat whose turns are stored, by default all."""
+    def remove_messages(self, thread: str) -> None:
+        """Remove the messages of a chat that is deleted."""
         with transaction(self._engine, write=True) as connection:
-            connection.execute(delete(messages).where(messages.c.thread == thread, messages.c.number <= up_to))
+            connection.execute(delete(messages).where(messages.c.thread == thread))
 
 
 @dataclass(eq=False, kw_only=True)
@@ -172,6 +176,7 @@ class _Job:
     future that is done when the job owns its thread, or could not get it. `is_recovered`: an earlier server started the
     run. `began`: its monotonic time. `control`: interrupts the run between two steps. `last_event`: the number of the
     last event before the job. `after`: that of the event before the run. `runs`: those of the owner, for reading.
+    `last_message`: the number of the last queued message that a stop of the chat includes.
     """
 
     owner: str
@@ -187,6 +192,7 @@ class _Job:
     runs: RunService = field(init=False)
     last_event: int = field(init=False)
     after: int = 0
+    last_message: float = math.inf
     task: asyncio.Task[None] = field(init=False)
 
     def cancel(self) -> None:
@@ -242,6 +248,15 @@ class RunWorker:
                 continue
             raise ThreadBusy(f"Thread {thread} is running: wait until it ends, or stop it first.")
 
+    def runs(self, owner: str, *, message: int = 0) -> RunService:
+        """Return an owner's runs; one that is queued gets its job, and the queued message is removed, with it."""
+        return self._tenants.read_only_runs(owner, partial(self.queue.add_with, owner, message))
+
+    async def begin(self, owner: str, thread: str, *, budget: Budget | None = None) -> None:
+        """Start a thread whose job or message is stored; if that is not possible now, a look at the queue starts it."""
+        with suppress(RunError):  # the look was faster, a turn is running, or the server is shutting down
+            await self.start(owner, thread, budget=budget)
+
     async def start(self, owner: str, thread: str, *, budget: Budget | None = None, is_recovered: bool = False) -> None:
         """Start or resume a thread in the background.
 
@@ -264,23 +279,29 @@ class RunWorker:
     async def stop(self, thread: str) -> None:
         """Cancel a run, here or on another server, and wait for its end; it can be resumed.
 
+        The messages that wait in a chat become turns that were stopped, too.
+
         Raises:
             ThreadBusy: it is not running.
         """
-        job = self.jobs.get(thread)
-        if job is None:
-            await self._stop_elsewhere(thread)
-            return
-        await asyncio.wait([job.started])
-        if job.finishing:
+        last_message = max(await self.queue.messages(thread), default=0)  # one that is sent later is answered
+        while True:
+            if last_message and thread not in self.jobs:
+                await self.recover()  # the next turn of the chat begins, to be stopped
+            if (job := self.jobs.get(thread)) is None:
+                await self._stop_elsewhere(thread)
+                return
+            await asyncio.wait([job.started])
+            if not job.finishing:
+                break
             await asyncio.wait([job.task])
-            raise _not_running(thread)
+        job.last_message = last_message
         job.cancel()
         await asyncio.wait([job.task])
 
     async def _stop_elsewhere(self, thread: str) -> None:
         if not await self.queue.request_stop(thread):
-            raise _not_running(thread)
+            raise ThreadBusy(f"Thread {thread} is not running.")
         end = self._log.follow(thread, _LAST_EVENT, is_active=partial(self.is_active, thread))
         with suppress(TimeoutError):
             async with aclosing(end), asyncio.timeout(STOP_WAIT):
@@ -335,10 +356,9 @@ class RunWorker:
                 continue
             try:
                 await self.start(owner, thread, is_recovered=has_job)
-            except ThreadBusy:
-                pass
             except SleuthError as error:
-                _log.warning("a run of the queue cannot start", exc_info=error, extra={"about": {"thread": thread}})
+                if not isinstance(error, ThreadBusy):
+                    _log.warning("a run of the queue cannot start", exc_info=error, extra={"about": {"thread": thread}})
 
     async def _execute(self, job: _Job) -> None:
         """Run one job, from locking its thread to its end."""
@@ -347,8 +367,6 @@ class RunWorker:
                 async with self._tenants.store.locks.hold(job.thread):
                     await self._register(job)
                     job.started.set_result(None)
-                    if job.is_recovered and job.thread in await self.queue.requested_stops():
-                        job.cancel()
                     await self._run_to_end(job)
         except Exception as error:  # noqa: BLE001 - it is raised in `start`, or logged
             job.finishing = True
@@ -367,31 +385,34 @@ class RunWorker:
             raise ThreadBusy(f"Thread {job.thread} was ended by another server.")
         job.runs = self._tenants.read_only_runs(job.owner)
         job.token = self._tenants.store.locks.token(job.thread)
-        await self.queue.add(job.owner, job.thread, job.token, is_recovered=job.is_recovered)
-        if not has_begun:  # otherwise the turn of a server that was killed is resumed first
-            try:
-                await self._take_message(job)
-            except SleuthError:
-                await self.queue.remove(job.thread, job.token)
-                raise
+        # The turn of a server that was killed is resumed before the next one.
+        if not job.is_recovered and (has_begun or not await self._take_message(job)):
+            await self.queue.add(job.owner, job.thread, job.token)
         job.last_event = await self._log.open(job.thread)
         job.after = max(await self._log.ends(job.thread), default=0)
         if self.is_closing:
             raise RunError("The server is shutting down. The run is resumed at its next start.")
 
-    async def _take_message(self, job: _Job) -> None:
-        """Begin the turn of the thread's next message, if it has one."""
-        for message in (await self.queue.messages(job.thread))[:1]:
-            thread = await job.runs.store.threads.get(job.thread)
-            turn = thread.options.turn
-            if not (turn and turn.id == message.request.message_id):  # it was stored, before a kill
-                add = job.runs.continue_thread if message.is_reply else job.runs.branch_chat
-                await add(thread, message.request, is_locked=True)
-            await self.queue.remove_messages(job.thread, up_to=message.number)
+    async def _take_message(self, job: _Job) -> bool:
+        """Begin the turn of the thread's next message; return False if it has none."""
+        for number, request in (await self.queue.messages(job.thread)).items():
+            if number <= job.last_message:
+                thread = await job.runs.store.threads.get(job.thread)
+                await self.runs(job.owner, message=number).branch_chat(thread, request, is_locked=True)
+                return True
+        return False
+
+    async def _mark_stopped(self, job: _Job) -> None:
+        """Store that a run was stopped, and the messages that wait: a person who stops a chat means all of it."""
+        await job.runs.mark_stopped(job.thread)
+        while await self._take_message(job):
+            await job.runs.mark_stopped(job.thread)
 
     async def _run_to_end(self, job: _Job) -> None:
         """Run a job and publish its last event: an answer, an error or a stop."""
         try:
+            if job.is_recovered and job.thread in await self.queue.requested_stops():
+                job.cancel()
             await self._run(job)
         except GraphDrained:
             return
@@ -400,7 +421,7 @@ class RunWorker:
                 return
             if not job.stopping:  # the thread lock is lost
                 raise
-            await retry_until_stored(lambda: job.runs.mark_stopped(job.thread), f"The stop of run {job.thread}")
+            await retry_until_stored(lambda: self._mark_stopped(job), f"The stop of run {job.thread}")
             await self._append(job, "stopped", {}, key=f"stopped {uuid4().hex}")
         except Exception as error:  # noqa: BLE001 - it is logged, and ends the run
             await self._fail(job, error)
@@ -412,6 +433,8 @@ class RunWorker:
         method, model = thread.method, thread.options.model
         with self._telemetry.run(job.thread, method, job.owner) as record:
             try:
+                if not job.is_recovered:  # a message may have waited while the turns before it used up the quota
+                    await self._quota.require(job.owner)
                 needs_model = runnable(method).needs_model and method != CHAT  # a chat first stores the message
                 await self._publish(job, record, needs_model=needs_model, model=model)
             except SleuthError as error:
@@ -471,7 +494,3 @@ class RunWorker:
 
     async def _append(self, job: _Job, name: str, data: dict[str, Any], *, key: str) -> bool:
         return await self._log.append(job.thread, name, data, key=key, token=job.token)
-
-
-def _not_running(thread: str) -> ThreadBusy:
-    return ThreadBusy(f"Thread {thread} is not running.")

@@ -14,6 +14,7 @@ from serve_scene import QUESTION
 from terminal import SLEUTH, Terminal
 from typer.testing import CliRunner
 
+from sleuth.graphs.persistence.store import open_store
 from sleuth.studio.cli.app import app
 from sleuth.studio.cli.interactive import MAX_HISTORY
 from sleuth.studio.client.functions import history
@@ -40,7 +41,7 @@ async def environment(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
 
 
 def converse(environment: dict[str, str]) -> str:
-    terminal = Terminal([*SLEUTH, "ask", "--method", "plain-rag"], environment)
+    terminal = Terminal([*SLEUTH, "ask", "--method", "plain-rag", "--label", "The fair"], environment)
     terminal.expect_exact("Ctrl-D ends the chat.")
     terminal.expect_exact("> ")
     terminal.sendline("Which fair is held at Brindlecote?")
@@ -80,6 +81,8 @@ async def test_chat_is_stopped_resumed_and_continued(environment: dict[str, str]
     (thread,) = re.findall(r"--thread (\w+)", shown)
     settings = Settings(home=Path(environment["SLEUTH_HOME"]), embedder="none")
     assert len(await history(thread, settings=settings)) > 10
+    async with open_store(settings) as store:
+        assert (await store.threads.get(thread)).title == "The fair"
     typed = (settings.home / "history").read_text()
     assert "And when?" in typed
     assert len(typed.splitlines()) < MAX_HISTORY

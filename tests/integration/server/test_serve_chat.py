@@ -11,7 +11,7 @@ import pytest
 from asgi_server import started
 from chat_scene import reply_of
 from postgres_fixture import BOTH_STORES
-from serve_scene import QUESTION, Oracle, Serve, begin, client_of, told, upload
+from serve_scene import QUESTION, Oracle, Serve, app_of, begin, client_of, told, upload
 
 from sleuth.agents.model import NamedModel
 from sleuth.studio.server.app import create_app
@@ -105,9 +105,11 @@ async def test_message_right_after_a_stop_begins_the_next_turn(serving: Serve, o
     async with serving() as client:
         await upload(client)
         await say_held(client, oracle, QUESTION)
+        job = app_of(client).state.server.run_worker.jobs["talk"]
         stop = asyncio.create_task(client.post("/v1/runs/talk/stop"))
-        sent = asyncio.create_task(say(client, AGAIN))
-        await asyncio.gather(stop, sent)
+        while not job.stopping:  # noqa: ASYNC110 - the server has no event for it
+            await asyncio.sleep(0.001)
+        await asyncio.gather(stop, say(client, AGAIN))
         oracle.free.set()
         await told(client, "talk")
         said = "This message was not answered: it was stopped."

@@ -12,7 +12,15 @@ FORKS = multiprocessing.get_context("forkserver")
 _commands = {f"sleuth.studio.cli.commands.{where.partition('.')[0]}" for where, _ in COMMANDS.values()}
 # What is imported here, a child need not import. (The other modules of this folder are not on the fork server's path.)
 FORKS.set_forkserver_preload(
-    [*_commands, "sleuth.studio.cli.app", "chromadb", "tantivy", "httpx2", "langgraph.checkpoint.postgres.aio"]
+    [
+        *_commands,
+        "sleuth.studio.cli.app",
+        "sleuth.studio.server.app",
+        "chromadb",
+        "tantivy",
+        "httpx2",
+        "langgraph.checkpoint.postgres.aio",
+    ]
 )
 
 

@@ -1,0 +1,194 @@
+"""The queue of a chat: a reply is checked before it is stored, limits hold for messages that wait, a stop is whole."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+from chat_scene import APPROVED, PLAIN, reply_of
+from postgres_fixture import BOTH_STORES
+from serve_scene import QUESTION, Oracle, Serve, app_of, told, upload
+
+from sleuth.studio.server.runs import worker
+
+AGAIN = "And the light?"
+STOPPED = "This message was not answered: it was stopped."
+BUILDER = "Edric Gannow"
+
+
+@pytest.fixture
+def oracle() -> Oracle:
+    """Oracle that chats about the light."""
+    made = Oracle()
+    made.said = reply_of
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let queued messages begin soon after the turn before them."""
+    monkeypatch.setattr(worker, "LOOK_SECONDS", 0.1)
+
+
+async def send(client: httpx.AsyncClient, text: str, **values: Any) -> httpx.Response:
+    return await client.post("/v1/runs", json={"question": text, "method": "chat", "thread": "talk", "values": values})
+
+
+async def say(client: httpx.AsyncClient, text: str, **values: Any) -> None:
+    sent = await send(client, text, **values)
+    assert sent.status_code == 201, sent.text
+
+
+async def say_held(client: httpx.AsyncClient, oracle: Oracle, text: str, **values: Any) -> None:
+    """Send a message whose first model call waits; return when it waits."""
+    oracle.asked.clear()
+    oracle.free.clear()
+    await say(client, text, **values)
+    await asyncio.wait_for(oracle.asked.wait(), 120)
+
+
+async def messages(client: httpx.AsyncClient) -> list[dict[str, Any]]:
+    shown: list[dict[str, Any]] = (await client.get("/v1/runs/talk")).json()["state"]["messages"]
+    return shown
+
+
+async def texts(client: httpx.AsyncClient) -> list[str]:
+    return [message["content"].split(" [1]")[0] for message in await messages(client)]
+
+
+async def show_plan(client: httpx.AsyncClient) -> list[str]:
+    """Ask, and return the messages once the plan waits for an approval."""
+    await upload(client)
+    await say(client, QUESTION, **APPROVED)
+    await told(client, "talk")
+    return await texts(client)
+
+
+@BOTH_STORES
+async def test_reply_that_is_refused_is_not_stored(serving: Serve) -> None:
+    async with serving() as client:
+        shown = await show_plan(client)
+        refused = await send(client, "[")
+        assert (refused.status_code, await texts(client)) == (400, shown), refused.text
+        await say(client, "approve")
+        await told(client, "talk")
+        assert await texts(client) == [QUESTION, BUILDER]
+
+
+@BOTH_STORES
+async def test_second_reply_is_refused_and_not_asked_as_a_question(serving: Serve, oracle: Oracle) -> None:
+    async with serving() as client:
+        await show_plan(client)
+        oracle.asked.clear()
+        oracle.free.clear()
+        clicks = await asyncio.gather(*(send(client, "approve") for _ in range(2)))
+        assert sorted(click.status_code for click in clicks) == [201, 409]
+        await asyncio.wait_for(oracle.asked.wait(), 120)
+        for decision in ("approve", "reject"):
+            assert (await send(client, decision)).status_code == 409
+        by_resume = await client.post("/v1/runs/talk/resume", json={"reply": "approve"})
+        assert by_resume.status_code == 409, by_resume.text
+        oracle.free.set()
+        await told(client, "talk")
+        for late in (
+            await send(client, "approve"),
+            await client.post("/v1/runs/talk/resume", json={"reply": "reject"}),
+        ):
+            assert (late.status_code, "does not wait for a reply" in late.text) == (409, True)
+        assert await texts(client) == [QUESTION, BUILDER]
+
+
+@BOTH_STORES
+async def test_second_reply_to_a_clarifying_question_is_refused(serving: Serve, oracle: Oracle) -> None:
+    async with serving() as client:
+        await upload(client)
+        await say(client, "Who built it?", **PLAIN)
+        await told(client, "talk")
+        await say_held(client, oracle, "the light")
+        assert (await send(client, "the light")).status_code == 409
+        await say(client, "Thanks!")
+        oracle.free.set()
+        await told(client, "talk")
+        assert (await texts(client))[2:5] == ["the light", BUILDER, "Thanks!"]
+
+
+@BOTH_STORES
+async def test_setting_is_checked_after_those_of_queued_messages(serving: Serve, oracle: Oracle) -> None:
+    async with serving() as client:
+        await upload(client)
+        await say_held(client, oracle, QUESTION, **PLAIN)
+        assert (await send(client, AGAIN, approve_plan=True)).status_code == 400
+        await say(client, "/method par-rag")
+        await say(client, AGAIN, approve_plan=True)
+        oracle.free.set()
+        await told(client, "talk")
+        assert (await client.get("/v1/runs/talk")).json()["thread"]["state"] == "waiting"
+
+
+@BOTH_STORES
+async def test_queued_messages_keep_the_quota_of_the_day(serving: Serve, oracle: Oracle) -> None:
+    async with serving(tokens_a_day=150) as client:
+        await upload(client)
+        await say_held(client, oracle, QUESTION, **PLAIN)
+        for _ in range(3):
+            await say(client, AGAIN)
+        oracle.free.set()
+        await told(client, "talk")
+        assert len(oracle.requests) == 2, "those of the first turn"
+        last = (await messages(client))[-1]
+        about = last["additional_kwargs"]
+        assert (last["content"], about["state"]) == (AGAIN, "failed")
+        assert about["problem"].startswith("Today's quota of 150 tokens is used up (2")
+        assert (await texts(client)).count(AGAIN) == 3
+
+
+async def test_queue_of_a_chat_is_bounded(serving: Serve, oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "MAX_MESSAGES", 3)
+    async with serving() as client:
+        await upload(client)
+        await say_held(client, oracle, QUESTION, **PLAIN)
+        for _ in range(3):
+            await say(client, AGAIN)
+        refused = await send(client, AGAIN)
+        assert (refused.status_code, refused.json()["error"]["message"]) == (
+            409,
+            "3 messages of this chat are waiting: wait for an answer, or stop it.",
+        )
+        assert len(await messages(client)) == 4
+        assert (await client.post("/v1/runs/talk/stop")).status_code == 202
+
+
+@BOTH_STORES
+async def test_stop_of_a_chat_includes_its_queued_messages(serving: Serve, oracle: Oracle) -> None:
+    async with serving() as client:
+        await upload(client)
+        await say_held(client, oracle, QUESTION, **PLAIN)
+        for text in (AGAIN, "Thanks!"):
+            await say(client, text)
+        assert (await client.post("/v1/runs/talk/stop")).status_code == 202
+        oracle.free.set()
+        events = await told(client, "talk")
+        assert events[-1][1] == "stopped"
+        assert await texts(client) == [QUESTION, STOPPED, AGAIN, STOPPED, "Thanks!"]
+        assert (await messages(client))[-1]["additional_kwargs"]["state"] == "stopped"
+        assert len(oracle.requests) == 1
+        await say(client, AGAIN)
+        await told(client, "talk")
+        assert (await texts(client))[-2:] == [AGAIN, BUILDER]
+
+
+async def test_stop_between_two_turns_stops_the_chat(
+    serving: Serve, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "LOOK_SECONDS", 600.0)  # nothing begins the next turn
+    async with serving() as client:
+        await upload(client)
+        await say_held(client, oracle, QUESTION, **PLAIN)
+        await say(client, AGAIN)
+        job = app_of(client).state.server.run_worker.jobs["talk"]
+        oracle.free.set()
+        await asyncio.wait([job.task])
+        assert (await client.post("/v1/runs/talk/stop")).status_code == 202
+        assert await texts(client) == [QUESTION, BUILDER, AGAIN]
+        assert (await messages(client))[-1]["additional_kwargs"]["state"] == "stopped"
+        assert (await client.post("/v1/runs/talk/stop")).status_code == 409
