@@ -66,37 +66,29 @@ class Backend(ABC):
 
 
 class _Run:
-    """A run in the background, and the events that it has yielded; None is the end."""
+    """A run in the background."""
 
     def __init__(self, events: Events) -> None:
-        self.events: list[Event | None] = []
-        self.news = asyncio.Event()
         self.task = asyncio.create_task(self._collect(events))
+        self._followers: list[asyncio.Queue[Event | None]] = []
 
-    async def follow(self) -> Events:
-        """Yield all events; closing the generator does not stop the run. Raise the error that stopped the run."""
-        at = 0
-        while True:
-            while at == len(self.events):
-                await self.news.wait()
-            if (event := self.events[at]) is None:
-                break
-            at += 1
+    def follow(self) -> Events:
+        """Return the further events; closing them does not stop the run. They raise the error that stopped the run."""
+        queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._followers.append(queue)
+        self.task.add_done_callback(lambda _: queue.put_nowait(None))
+        return self._read(queue)
+
+    async def _read(self, queue: asyncio.Queue[Event | None]) -> Events:
+        while (event := await queue.get()) is not None:
             yield event
         await self.task
 
     async def _collect(self, events: Events) -> None:
-        try:
-            async with aclosing(events) as stream:
-                async for event in stream:
-                    self._add(event)
-        finally:
-            self._add(None)
-
-    def _add(self, event: Event | None) -> None:
-        self.events.append(event)
-        self.news.set()
-        self.news = asyncio.Event()  # who waits has the one before
+        async with aclosing(events) as stream:
+            async for event in stream:
+                for queue in self._followers:
+                    queue.put_nowait(event)
 
 
 class LocalBackend(Backend):
