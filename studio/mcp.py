@@ -163,9 +163,8 @@ class Tools:
         wait: Wait = None,
     ) -> AnswerResult:
         """Ask every document the same questions, and count the answers: for which, how many, how much in all."""
-        values = {"columns": columns or [], "limit": limit}
-        limits: dict[str, Any] = {"max_calls": max_calls, "max_tokens": max_tokens, "max_seconds": max_seconds}
-        return await self.ask(question, context, SURVEY, values, where, thread=thread, wait=wait, **limits)
+        values, limits = {"columns": columns or [], "limit": limit}, (max_calls, max_tokens, max_seconds)
+        return await self.ask(question, context, SURVEY, values, where, *limits, thread=thread, wait=wait)
 
     async def report(  # noqa: PLR0917 - called with keyword arguments, as in the tool's schema
         self,
@@ -183,9 +182,8 @@ class Tools:
         wait: Wait = None,
     ) -> AnswerResult:
         """Write a report of several sections, in which every sentence has its sources."""
-        values = {"sections": sections or []}
-        limits: dict[str, Any] = {"max_calls": max_calls, "max_tokens": max_tokens, "max_seconds": max_seconds}
-        return await self.ask(question, context, REPORT, values, where, thread=thread, wait=wait, **limits)
+        values, limits = {"sections": sections or []}, (max_calls, max_tokens, max_seconds)
+        return await self.ask(question, context, REPORT, values, where, *limits, thread=thread, wait=wait)
 
     async def resume(  # noqa: PLR0917 - called with keyword arguments, as in the tool's schema
         self,
