@@ -73,6 +73,14 @@ async def test_run_whose_model_server_is_away_has_failed(tmp_path: Path) -> None
         assert await listed(client) == {thread: "failed"}
 
 
+async def test_finished_run_is_returned_without_its_model_server(tmp_path: Path) -> None:
+    settings = await home_of(tmp_path, FILES, model_url="http://127.0.0.1:9/v1")
+    async with tools(settings, Oracle()) as (client, _):
+        answer = value(await client.call_tool("ask", PLAIN))
+    async with tools(settings) as (client, _):
+        assert value(await client.call_tool("resume", {"thread": answer["thread"]})) == answer
+
+
 async def test_home_is_opened_once_and_has_what_is_ingested_later(tmp_path: Path) -> None:
     settings = await home_of(tmp_path, FILES)
     async with tools(settings, Oracle()) as (client, backend):
