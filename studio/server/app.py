@@ -19,7 +19,7 @@ from sleuth.studio.server.routes.mcp import ServerBackend
 from sleuth.studio.server.schemas import errors
 from sleuth.studio.server.state import Access, open_server_state, server_state_of
 from sleuth.studio.server.telemetry.metrics import Telemetry
-from sleuth.studio.server.tenants import ModelOpener
+from sleuth.studio.tenants import ModelOpener
 from sleuth.tools.errors import DISTRIBUTION
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings

@@ -31,7 +31,7 @@ from sqlalchemy.engine import Engine
 from sleuth.studio.server.retry import retry_until_stored
 from sleuth.studio.server.schemas.errors import STORE_AWAY, describe_failure
 from sleuth.studio.server.telemetry.metrics import Telemetry
-from sleuth.studio.server.tenants import Tenants
+from sleuth.studio.tenants import Tenants
 from sleuth.tools import errors
 from sleuth.tools.documents.loading import SIDECAR
 from sleuth.tools.ingestion.ingestion import Ingestion, IngestProgress

@@ -1,6 +1,7 @@
 """Run the application under uvicorn and shut it down without losing runs."""
 
 import asyncio
+import gc
 import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -49,6 +50,7 @@ class Server(uvicorn.Server):
         except BaseException:
             await self._open.aclose()
             raise
+        gc.freeze()  # what is loaded by now stays; a full collection of it during a search takes longer than the search
         self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

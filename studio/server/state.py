@@ -33,7 +33,7 @@ from sleuth.studio.server.runs.event_log import Event, EventLog
 from sleuth.studio.server.runs.worker import RunWorker
 from sleuth.studio.server.telemetry.metrics import Telemetry
 from sleuth.studio.server.telemetry.readiness import ReadinessProbe
-from sleuth.studio.server.tenants import ModelOpener, Tenants
+from sleuth.studio.tenants import ModelOpener, Tenants
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.locks import HomeLock

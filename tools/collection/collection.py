@@ -6,7 +6,6 @@ last document that names it, so a kill leaves at most copies without a document;
 """
 
 import asyncio
-import gc
 import logging
 import os
 import threading
@@ -115,7 +114,6 @@ class Collection:
         if check_embedder and built_with is not None and embedder.name not in (built_with, NONE):
             catalogue.close()
             raise embedder_changed(settings.collection, built_with, embedder.name)
-        gc.freeze()  # what is loaded by now stays; a full collection of it during a search takes longer than the search
         return cls(settings, catalogue, embedder)
 
     async def __aenter__(self) -> Self:

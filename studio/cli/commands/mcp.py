@@ -12,7 +12,8 @@ async def mcp() -> None:
     The client starts this command. `sleuth serve` offers the same tools over HTTP, at /mcp.
     """
     with extra("mcp", "MCP"):
-        from sleuth.studio.mcp import LocalBackend, mcp_server
+        from sleuth.studio.mcp import mcp_server
+        from sleuth.studio.mcp_backends import open_local_backend
 
-    backend = LocalBackend(settings=Settings())
-    await mcp_server(lambda _owner: backend).run_stdio_async()
+    async with open_local_backend(Settings()) as backend:
+        await mcp_server(lambda _owner: backend).run_stdio_async()

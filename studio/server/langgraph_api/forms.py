@@ -4,13 +4,13 @@ from collections.abc import Set
 from typing import Annotated, Any, ClassVar, Literal
 
 from fastapi import Request, Response
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.method import describe_errors
 from sleuth.graphs.persistence.tables import NAME
 from sleuth.studio.server.schemas.checked import CheckedRoute, Handler
-from sleuth.studio.server.schemas.runs import BudgetForm
+from sleuth.studio.server.schemas.runs import Body, BudgetForm
 from sleuth.tools.errors import UsageError
 
 
@@ -43,7 +43,7 @@ UNSUPPORTED = {
 """Fields that LangGraph Server has and sleuth lacks."""
 
 
-class LangGraphForm(BaseModel):
+class LangGraphForm(Body):
     """A body of LangGraph's API; fields that are `unsupported` are refused."""
 
     unsupported: ClassVar[Set[str]] = UNSUPPORTED
@@ -92,21 +92,21 @@ class ThreadSearch(ListForm):
     status: Literal["idle", "busy", "interrupted", "error"] | None = None
 
 
-class CheckpointForm(BaseModel):
+class CheckpointForm(Body):
     """A place in a thread's history; sub-runs have separate threads, so there are no other namespaces."""
 
     checkpoint_id: str | None = None
     checkpoint_ns: Literal[""] = ""
 
 
-class Configurable(BaseModel):
+class Configurable(Body):
     """The checkpoint of a run, keys of LangGraph's clients, and settings of older clients."""
 
     model_config = ConfigDict(extra="allow")
     checkpoint_id: str | None = None
 
 
-class ConfigForm(BaseModel):
+class ConfigForm(Body):
     """A config of LangGraph."""
 
     configurable: Configurable | None = None
@@ -164,9 +164,9 @@ class AssistantRunForm(PlaceForm):
     command: CommandForm | None = None
     context: dict[str, Any] | None = None
     config: ConfigForm | None = None
-    stream_mode: Annotated[set[Mode], BeforeValidator(lambda modes: [modes] if isinstance(modes, str) else modes)] = {
-        "values"
-    }
+    stream_mode: Annotated[set[Mode], BeforeValidator(lambda modes: [modes] if isinstance(modes, str) else modes)] = (
+        Field(default={"values"})
+    )
     on_disconnect: Literal["cancel", "continue"] = "continue"
     multitask_strategy: Literal["reject", "interrupt"] = "reject"
     if_not_exists: Literal["create", "reject"] = "reject"
@@ -179,7 +179,7 @@ class AssistantRunForm(PlaceForm):
     @property
     def is_reply(self) -> bool:
         """Return whether the run replies to an interrupt."""
-        return self.command is not None and "resume" in self.command.model_fields_set
+        return self.command is not None and self.command.resume is not None
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of the method: `context`, or `config.configurable` of older clients."""

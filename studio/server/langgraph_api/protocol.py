@@ -12,7 +12,7 @@ from typing import Any, Literal
 from fastapi import APIRouter
 from langchain_core.messages import AIMessage
 from langgraph.types import StateSnapshot
-from pydantic import BaseModel, Field
+from pydantic import Field
 from pydantic_core import to_json
 from starlette.responses import Response
 
@@ -23,6 +23,7 @@ from sleuth.studio.server.langgraph_api.runs import start_run, starts_of
 from sleuth.studio.server.langgraph_api.streams import Part, RunStream
 from sleuth.studio.server.langgraph_api.threads import respond
 from sleuth.studio.server.protocols.streaming import EventStream, encode_event
+from sleuth.studio.server.schemas.runs import Body
 from sleuth.studio.server.state import Access, AccessDep, ThreadDep
 from sleuth.tools.errors import SleuthError, UsageError
 
@@ -36,7 +37,7 @@ _SEQUENCE = 8
 """Numbers of the protocol per event of the log: more than it has parts."""
 
 
-class InterruptReply(BaseModel):
+class InterruptReply(Body):
     """The reply to an interrupt."""
 
     response: Any = None
@@ -50,7 +51,7 @@ class Parameters(AssistantRunForm, InterruptReply):
     responses: list[InterruptReply] = Field(default=[], max_length=1)
 
 
-class Command(BaseModel):
+class Command(Body):
     """A request of a client."""
 
     id: int = Field(ge=0)
@@ -58,7 +59,7 @@ class Command(BaseModel):
     params: Parameters = Parameters()
 
 
-class Subscription(BaseModel):
+class Subscription(Body):
     """Which events of a thread a client receives; those after the number `since`."""
 
     channels: list[Channel] = Field(min_length=1)

@@ -1,37 +1,22 @@
 """The tools of `sleuth mcp` over HTTP, for the owner of the key; runs are background runs of the server."""
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from uuid import uuid4
 
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.streaming import Step
 from sleuth.graphs.runs.request import RunRequest
-from sleuth.graphs.runs.service import RunService
-from sleuth.studio.background_runs import Events
+from sleuth.studio.mcp_backends import BUDGET_KEPT, Backend, Events
 from sleuth.studio.server.state import Access
-from sleuth.tools.collection import Collection
-from sleuth.tools.errors import RunError
+from sleuth.tools.errors import RunError, ThreadBusy
 
 
-@dataclass(frozen=True)
-class ServerBackend:
+class ServerBackend(Backend):
     """One owner's documents and runs on a server; a run continues if its client disconnects."""
 
-    access: Access
-
-    @asynccontextmanager
-    async def collection(self) -> AsyncIterator[Collection]:
-        """Open the owner's documents."""
-        async with self.access.server.home_lock.hold("search"):
-            yield await self.access.server.tenants.collection(self.access.owner)
-
-    @asynccontextmanager
-    async def runs(self) -> AsyncIterator[RunService]:
-        """Open the owner's runs."""
-        yield self.access.runs
+    def __init__(self, access: Access) -> None:
+        super().__init__(access.server.tenants, access.owner, access.server.home_lock)
+        self.access = access
 
     def name_of(self, id: str) -> str:
         """Return the name by which the owner knows a thread."""
@@ -46,11 +31,10 @@ class ServerBackend:
         return await self.access.id_for(name) if name else uuid4().hex[:12]
 
     async def ask(self, request: RunRequest) -> Events:
-        """Start a background run and follow it to its end."""
+        """Start a background run; return its events to its end."""
         await self.access.require_ready(request.where)
         thread = await self.access.start(request)
-        async for event in _follow(self.access, thread, after=0):
-            yield event
+        return _follow(self.access, thread, after=0)
 
     async def resume(self, id: str, budget: Budget | None) -> Events:
         """Resume a run of the owner in the background, or follow one that is running."""
@@ -59,8 +43,9 @@ class ServerBackend:
         last = await server.log.last(id)
         if not await server.run_worker.is_running(id):
             await server.run_worker.start(owner, id, budget=budget)
-        async for event in _follow(self.access, id, after=last):
-            yield event
+        elif budget:
+            raise ThreadBusy(BUDGET_KEPT.format(self.name_of(id)))
+        return _follow(self.access, id, after=last)
 
 
 async def _follow(access: Access, thread: str, *, after: int) -> Events:

@@ -38,7 +38,7 @@ from sleuth.studio.server.runs.event_log import EventLog
 from sleuth.studio.server.schemas.errors import describe_failure
 from sleuth.studio.server.telemetry.logs import log_fields
 from sleuth.studio.server.telemetry.metrics import RunRecord, Telemetry
-from sleuth.studio.server.tenants import Tenants
+from sleuth.studio.tenants import Tenants
 from sleuth.tools.errors import RunError, SleuthError, StoreBusy, ThreadBusy, UnknownName
 from sleuth.tools.storage.database import in_thread, is_database_error, make_tables, transaction
 from sleuth.tools.storage.locks import HomeLock

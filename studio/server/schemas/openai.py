@@ -2,24 +2,24 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints
 
 from sleuth.agents.formatting import Turn
-from sleuth.studio.server.schemas.runs import BudgetForm, Form
+from sleuth.studio.server.schemas.runs import Body, BudgetForm, Form
 from sleuth.tools.errors import UsageError
 
 Content = Annotated[str, StringConstraints(max_length=200_000)]
 """A text of a message."""
 
 
-class MessagePart(BaseModel):
+class MessagePart(Body):
     """A part of a message; only its text is used."""
 
     type: str
     text: Content = ""
 
 
-class ChatMessage(BaseModel):
+class ChatMessage(Body):
     """One message of the conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
@@ -36,7 +36,7 @@ NO_TOOLS = "The methods call no tools of a client: send the request without `too
 NO_FORMAT = "The format is {type!r}: answers are text. Leave it out; citations are in the annotations."
 
 
-class StreamOptions(BaseModel):
+class StreamOptions(Body):
     """Options of a stream."""
 
     include_usage: bool = False
@@ -50,13 +50,13 @@ class Options(Form):
     marks: bool = Field(default=True, description="put numbered marks and the quotes of the citations into the text")
 
 
-class TextFormat(BaseModel):
+class TextFormat(Body):
     """The format of the answer; only text is supported."""
 
     type: str = "text"
 
 
-class ChatForm(BaseModel):
+class ChatForm(Body):
     """A conversation that ends with a question; `model` is a method."""
 
     model_config = ConfigDict(extra="ignore")
@@ -97,13 +97,13 @@ class ChatForm(BaseModel):
         ]
 
 
-class TextOptions(BaseModel):
+class TextOptions(Body):
     """Options of the answer's text."""
 
     format: TextFormat = Field(default_factory=TextFormat)
 
 
-class ResponseForm(BaseModel):
+class ResponseForm(Body):
     """A question, or a conversation that ends with one; `model` is a method."""
 
     model_config = ConfigDict(extra="ignore")
@@ -141,7 +141,7 @@ class ResponseForm(BaseModel):
         )
 
 
-class EmbeddingForm(BaseModel):
+class EmbeddingForm(Body):
     """Texts to embed; `model` is the embedder of the server."""
 
     model_config = ConfigDict(extra="ignore")

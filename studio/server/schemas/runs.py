@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sleuth.graphs.core.answer import Cost, Status
 from sleuth.graphs.core.context import DEFAULT_METHOD, Budget
@@ -13,7 +13,16 @@ from sleuth.graphs.runs.request import MAX_QUESTION, RunRequest
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
 
 
-class Form(BaseModel):
+class Body(BaseModel):
+    """A request body or a part of it; null is as if the field were left out."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _omit_nulls(cls, body: Any) -> Any:  # noqa: ANN401 - JSON
+        return {name: value for name, value in body.items() if value is not None} if isinstance(body, dict) else body
+
+
+class Form(Body):
     """A request body; unknown fields are rejected."""
 
     model_config = ConfigDict(extra="forbid")

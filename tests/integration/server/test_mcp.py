@@ -145,6 +145,10 @@ async def test_mcp_over_stdio(tmp_path: Path) -> None:
         here = StdioServerParameters(command=SLEUTH[0], args=[*SLEUTH[1:], "mcp"], env={**os.environ, **settings})
         async with Client(here, read_timeout_seconds=120) as client:
             await tour(client)
+            (tmp_path / "master.md").write_text("Nela Orrin is the harbour master.")
+            await ingest([tmp_path / "master.md"], settings=Settings(home=home, embedder="none"))
+            found = value(await client.call_tool("search", {"query": "harbour master", "mode": "keyword"}))["result"]
+            assert found[0]["document"] == "master.md", "what another process ingests meanwhile"
 
 
 class Held(Scripted):

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import quote, urlencode
 
 import httpx
@@ -22,6 +22,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from postgres_fixture import BOTH_STORES, IN_POSTGRES
 from process import missing
+from pydantic import BaseModel
 from serve_scene import ANNA, KEYS, QUESTION, Oracle, begin, opening, told, upload
 
 from sleuth.studio.server.app import create_app
@@ -202,6 +203,26 @@ def test_each_route_that_reads_a_body_checks_it_and_is_tested() -> None:
     assert all(isinstance(route, CheckedRoute) for route in reading)
     read = {key_of(route, method) for route in reading for method in route.methods}
     assert read - {"POST /v1/documents"} == set(BODIES)
+
+
+def model_of(route: APIRoute) -> type[BaseModel]:
+    """Return the model of a route's body, which may be optional."""
+    assert route.body_field
+    annotation = route.body_field.field_info.annotation
+    (model,) = [each for each in get_args(annotation) or (annotation,) if each is not type(None)]
+    assert issubclass(model, BaseModel)
+    return model
+
+
+def test_null_is_as_if_a_field_of_a_body_were_left_out() -> None:
+    for route in routes():
+        valid = BODIES.get(key_of(route, min(route.methods)))
+        if valid is None:
+            continue
+        model = model_of(route)
+        required = {name: valid[name] for name, field in model.model_fields.items() if field.is_required()}
+        nulls = dict.fromkeys(model.model_fields.keys() - required.keys())
+        assert model.model_validate(required | nulls) == model.model_validate(required)
 
 
 Ask = Callable[[str, str, str | None], Awaitable[tuple[int, str]]]

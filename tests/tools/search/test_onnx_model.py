@@ -1,7 +1,6 @@
 """Embedding models as ONNX graphs: pooling, batches, and what is refused."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -93,9 +92,3 @@ def test_missing_file_is_refused(model: Path, name: str) -> None:
     (model / name).unlink()
     with pytest.raises(UnsupportedModel):
         open_onnx(model)
-
-
-def test_telemetry_of_onnxruntime_is_off(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("ORT_DISABLE_TELEMETRY", raising=False)
-    open_onnx(model)
-    assert os.environ["ORT_DISABLE_TELEMETRY"] == "1"

@@ -1,6 +1,5 @@
 """Vectors in Chroma: embedded below SLEUTH_HOME, or on a Chroma server. All functions block: call them in a thread."""
 
-import os
 import shutil
 import sqlite3
 import threading
@@ -16,6 +15,7 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
+from sleuth.tools.environment import variables
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
 from sleuth.tools.search.retriever import Scored
 from sleuth.tools.search.vectors.embedder import Embedder
@@ -75,21 +75,8 @@ def _served(address: str) -> "Client":
     secure = url.scheme == "https"
     settings = Settings(**_QUIET)
     port = url.port or (443 if secure else 8000)
-    with _without_proxies():
+    with variables(no_proxy="*"):  # Chroma's client reads the proxies when it is made, and only then
         return cast("Client", chromadb.HttpClient(host=url.hostname, port=port, ssl=secure, settings=settings))
-
-
-@contextmanager
-def _without_proxies() -> Iterator[None]:
-    """Hide the proxies of the environment, which Chroma's client reads when it is made, and only then."""
-    before, os.environ["no_proxy"] = os.environ.get("no_proxy"), "*"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["no_proxy"]
-        else:
-            os.environ["no_proxy"] = before
 
 
 @contextmanager

@@ -4,7 +4,6 @@ All methods block: call them in a thread.
 """
 
 import ctypes
-import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import SecretStr
 
+from sleuth.tools.environment import variables
 from sleuth.tools.errors import DISTRIBUTION, MissingExtra, StoreError, UsageError, extra
 from sleuth.tools.search.vectors.onnx_model import GRAPH, Encode, UnsupportedModel, Vectors, open_onnx
 from sleuth.tools.settings import Settings, client_options
@@ -263,11 +263,9 @@ def load_torch(name: str, folder: Path | None) -> Encode:
         MissingExtra: the extra `torch` is not installed.
         StoreError: the model cannot be loaded.
     """
-    if folder is not None:
-        # All files are on the disk: without this every start requests a newer version from the hub.
-        os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    with extra("torch", f"The embedding model {name}"):
+    # If all files are on the disk: without the first one every start requests a newer version from the hub.
+    offline = {"HF_HUB_OFFLINE": "1"} if folder else {}
+    with extra("torch", f"The embedding model {name}"), variables(**offline, HF_HUB_DISABLE_TELEMETRY="1"):
         from sentence_transformers import SentenceTransformer
         from transformers.utils.logging import disable_progress_bar
 
@@ -282,8 +280,8 @@ def load_torch(name: str, folder: Path | None) -> Encode:
 
 def _download(name: str) -> Path:
     """Return the folder of a model in the cache of the Hugging Face hub, with the files that onnxruntime needs."""
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    from huggingface_hub import snapshot_download
+    with variables(HF_HUB_DISABLE_TELEMETRY="1"):
+        from huggingface_hub import snapshot_download
 
     try:
         repository = name if "/" in name else f"sentence-transformers/{name}"

@@ -1,4 +1,4 @@
-"""The collection and runs of each owner on one server. Owners share the model server and the embedder."""
+"""The collection and runs of each owner of one process. Owners share the model server and the embedder."""
 
 import asyncio
 from collections import defaultdict
