@@ -38,6 +38,7 @@ class UnknownName(UsageError):
 
     def __init__(self, kind: str, name: str, known: list[str], hint: str = "") -> None:
         self.kind = kind
+        name = name[:200]
         near = get_close_matches(name, known, n=1)
         guess = f" Did you mean {near[0]}?" if near else ""
         super().__init__(f"There is no {kind} {name!r}.{guess}{' ' + hint if hint else ''}")

@@ -31,7 +31,7 @@ MOST_ENDS = 32
 
 _DEFINITION = "Quote"
 # A word with its joining characters and trailing marks; a few characters of scripts without spaces.
-_PIECE = re.compile(r" *(?:[^\w ]{0,8}\w{1,24}(?:[-'’.,:/&]\w{1,24})*|[^\w ]{1,8})")
+_PIECE = re.compile(r"(?<! ) *(?:[^\w ]{0,8}\w{1,24}(?:[-'’.,:/&]\w{1,24})*|[^\w ]{1,8})")
 _QUOTATION = "\"'“”‘’ "
 _INITIAL = re.compile(r"\b\w{1,2}\.$")
 _WHITE_SPACE = re.compile(r"\s")

@@ -35,7 +35,7 @@ TAGS: dict[Format, Tags] = {
 _NAMES = "think|search|information|answer|subquery|subanswer|documents"
 _TAG = re.compile(rf"<(?=\s*+(?:/\s*+)?(?:{_NAMES})\b)", re.IGNORECASE)
 _PASSAGES = re.compile(r"</?(?:information|documents)>")
-_DOC = re.compile(r"^(?=\s*Doc \d+\(Title: )", re.MULTILINE)
+_DOC = re.compile(r"^(?=[^\S\n]*Doc \d+\(Title: )", re.MULTILINE)
 _HEAD = re.compile(r"^Doc \d+\(Title: ", re.MULTILINE)
 _EXACT_TAG = re.compile(rf"(</?(?:{_NAMES})>)")
 
@@ -105,7 +105,7 @@ def _results(sources: list[SearchResult], tags: Tags) -> str:
 
 def parse_results(text: str) -> list[str]:
     """Return the passages in a transcript, each as its title, a closing bracket with a space, and its text."""
-    blocks = [block for block in _PASSAGES.split(text) if _DOC.match(block)]
+    blocks = [block for block in _PASSAGES.split(text) if _DOC.match(block.strip())]
     return [passage.strip() for block in blocks for passage in _HEAD.split(block)[1:]]
 
 

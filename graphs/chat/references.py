@@ -12,6 +12,7 @@ from typing import Final
 from sleuth.agents.formatting import MAX_TURN_CHARS, MAX_TURNS, Turn
 from sleuth.graphs.chat.small_talk import is_answered_by_rule
 from sleuth.tools.text.names import FUNCTION_WORDS, find_mentions
+from sleuth.tools.text.normalization import beginning_of
 
 _PERSON = r"he|him|his|himself|she|her|hers|herself"
 _THING = r"it|its|itself"
@@ -45,6 +46,7 @@ Exchange = tuple[str, str]
 
 def refers_back(message: str) -> bool:
     """Return whether a message has a pronoun, and no name before it that the pronoun could refer to."""
+    message = beginning_of(message)
     pronoun = _PRONOUN.search(message)
     return pronoun is not None and not any(message.find(name) < pronoun.start() for name in _names(message))
 
@@ -62,6 +64,9 @@ def resolve_references(message: str, turns: Sequence[Turn]) -> str:
 
 
 def _resolve(message: str, exchanges: Sequence[Exchange]) -> str:
+    beginning = beginning_of(message)
+    if beginning != message:
+        return _resolve(beginning, exchanges) + message[len(beginning) :]
     bare, asked = _LINK.sub("", message.strip()), [each for each in exchanges if not is_answered_by_rule(each[0])]
     if not asked:
         return message

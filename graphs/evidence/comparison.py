@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sleuth.tools.text.normalization import beginning_of
+
 _TIME = re.compile(
     r"\b(?:(?P<early>first|earlier|earliest|older|oldest)|"
     r"later|latest|last|younger|youngest|newer|newest|(?:more|most) recent(?:ly)?)\b",
@@ -55,6 +57,7 @@ def read_comparison(question: str) -> Comparison | None:
     >>> read_comparison("Who was born first, Oda Brask or Jon Rell?").questions
     ('When was Oda Brask born?', 'When was Jon Rell born?')
     """
+    question = beginning_of(question)
     time = _TIME.search(question)
     names = _NAMES.fullmatch(question[time.end() :].strip(" ,:")) if time else None
     if not time or not names:

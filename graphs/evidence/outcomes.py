@@ -18,7 +18,7 @@ from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.retrieval import as_sources
 from sleuth.graphs.evidence.text_spans import strip_marks
 from sleuth.tools.errors import BadReply
-from sleuth.tools.text.normalization import comparison_key
+from sleuth.tools.text.normalization import beginning_of, comparison_key
 from sleuth.tools.types import Passage
 
 
@@ -121,7 +121,7 @@ def stated_answer(answer: str, question: str = "") -> str:
     parts = re.split(r"[.!?;,。！？，]+\s*", _PREFACE.sub("", comparison_key(text).replace("’", "'")).strip("\"'“” "))
     if all(not part or _NO_ANSWER.fullmatch(part) for part in parts):
         return ""
-    yes_or_no = _YES_OR_NO.match(text) if _ASKS_YES_OR_NO.match(question) else None
+    yes_or_no = _YES_OR_NO.match(text) if _ASKS_YES_OR_NO.match(beginning_of(question)) else None
     return yes_or_no[1].lower() if yes_or_no else text
 
 
@@ -140,7 +140,7 @@ _NOT_GIVEN = (
     r"(?:known|mentioned|stated|given|specified|found|provided|determined|available|answered|clear)"
 )
 _PREFACE = re.compile(
-    r"\W*(?:(?:(?:i'm|i am) )?(?:sorry|afraid)|unfortunately"
+    r"(?<!\W)\W*(?:(?:(?:i'm|i am) )?(?:sorry|afraid)|unfortunately"
     rf"|(?:based on|according to|from) {_SOURCES})\W+(?:but |that )?"
 )
 _IN_THEM = rf" (?:in|from|by) {_SOURCES}.*"

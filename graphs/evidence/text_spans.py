@@ -14,7 +14,7 @@ _ALIKE = str.maketrans(
     dict.fromkeys('"“”„‟«»‹›‘’‚‛`´ʼ′″＂＇', "'") | dict.fromkeys("\u2010\u2011\u2012–—―\u2212﹘﹣－", "-")
 )
 _LONGER_OR_SHORTER = re.compile("…|[\u00ad\u200b-\u200d\u2060\ufeff]")
-_LINK = re.compile(r"\[([^\[\]\n]*)\]\([a-z]+:[^)\s]*\)")
+_LINK = re.compile(r"\[([^\[\]\n]*)\]\([a-z]+:(?:(?!\]\()[^)\s])*\)")
 _DASH = r"\s*-[-\s]*"
 
 

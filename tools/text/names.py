@@ -46,8 +46,8 @@ MOST_NAMES = 600
 _LINK = re.compile(r"\[([^\]\n]{1,200})\]\(<?([^)>\s]+)")
 _HEADING = re.compile(r"^#{1,6}[ \t]+(.{1,150}?)[ \t]*#*$", re.MULTILINE)
 _BOLD = re.compile(r"(?<![*\w])\*\*([^*\n:]{2,80}?)\*\*(?!\*)")
-_BRACKET = re.compile(r"\s*[(\[（][^()\[\]（）]*[)\]）]\s*$")
-_DIVIDED = re.compile(r"\s+[-–—|]\s+|:\s+")
+_BRACKET = re.compile(r"(?<!\s)\s*[(\[（][^()\[\]（）]*[)\]）]\s*$")
+_DIVIDED = re.compile(r"(?<!\s)\s+[-–—|]\s+|:\s+")
 
 
 class Mention(NamedTuple):

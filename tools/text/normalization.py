@@ -209,6 +209,11 @@ def shorten(text: str) -> str:
     return single_line(text[:3_000])[:300]
 
 
+def beginning_of(question: str) -> str:
+    """Return the part of a question that rules read; a longer text is a document."""
+    return question[:500]
+
+
 def comparison_key(text: str) -> str:
     """Return a text's form for word-for-word comparison: case-folded, on one line."""
     return single_line(text).casefold()

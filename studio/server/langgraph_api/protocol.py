@@ -158,7 +158,7 @@ class ThreadEvents:
         async def is_open() -> bool:
             return not worker.is_closing
 
-        events = self.access.server.log.follow(thread.id, after, is_active=is_open)
+        events = self.access.server.log.follow(thread.id, after, is_active=is_open, ends=False)
         async with aclosing(events) as following:
             async for _ in following:
                 return

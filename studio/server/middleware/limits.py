@@ -22,6 +22,9 @@ UPLOAD_BYTES = 256 << 20
 UPLOADS = "/v1/documents"
 """The only path that accepts more than JSON_BYTES."""
 
+JSON_VALUES = 10_000
+"""A conversation of a thousand messages has fewer. A body of 1 MiB could have 500,000, whose reading takes seconds."""
+
 metadata = MetaData()
 usage = Table(
     "sleuth_serve_usage",
@@ -30,6 +33,12 @@ usage = Table(
     Column("day", String(10), primary_key=True),
     Column("tokens", Integer, nullable=False),
 )
+
+
+def count_values(text: bytes) -> int:
+    """Return how many values a JSON text has at most, without reading them."""
+    outside = b"".join(text.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')[::2])
+    return 1 + sum(outside.count(mark) for mark in (b",", b"[", b"{"))
 
 
 class BodyLimit:
@@ -51,14 +60,19 @@ class BodyLimit:
         if not length.isdecimal() or int(length) > limit:
             await respond(413, problem)(scope, receive, send)
             return
-        received = 0
+        received, json = 0, bytearray()
 
         async def receive_counted() -> Message:
             nonlocal received
             message = await receive()
-            received += len(message.get("body", b""))
+            body = message.get("body", b"")
+            received += len(body)
             if received > limit:
                 raise HTTPException(413, problem)
+            if limit == JSON_BYTES:
+                json.extend(body)
+                if not message.get("more_body") and count_values(bytes(json)) > JSON_VALUES:
+                    raise HTTPException(413, f"The JSON has more than {JSON_VALUES:,} values.")
             return message
 
         await self._app(scope, receive_counted, send)

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from starlette.responses import StreamingResponse
 
-KEEP_ALIVE = 15.0
+KEEP_ALIVE = 30.0
 """Seconds without a chunk after which a filler keeps proxies from closing the connection."""
 
 _EVENT = {"type": "object", "properties": {name: {"type": "string"} for name in ("data", "event", "id")}}

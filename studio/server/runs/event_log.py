@@ -20,7 +20,7 @@ from sleuth.graphs.core.streaming import Delta, Reset, Step
 from sleuth.graphs.persistence.tables import events
 from sleuth.graphs.persistence.thread_locks import check_token
 from sleuth.studio.server.retry import retry_until_stored
-from sleuth.tools.storage.database import in_thread, transaction
+from sleuth.tools.storage.database import batches, in_thread, transaction
 
 _MAX_WAIT = 30.0
 """Seconds that a run waits for an unavailable store before it fails."""
@@ -43,9 +43,14 @@ class Event:
 
 
 class _Subscriber:
-    """A client that follows a run, with the deltas that it has not received yet, if it receives them."""
+    """A client that follows a run, with the deltas that it has not received yet, if it receives them.
 
-    def __init__(self, *, with_deltas: bool) -> None:
+    `after`: the number of the last event that it has received. `ends`: its stream ends with the run.
+    """
+
+    def __init__(self, *, after: int, ends: bool, with_deltas: bool) -> None:
+        self.after = after
+        self.ends = ends
         self.with_deltas = with_deltas
         self.wakeup = asyncio.Event()
         self.has_news = True
@@ -112,39 +117,45 @@ class EventLog:
             return [Event(**row._mapping) for row in connection.execute(query)]
 
     async def follow(
-        self, thread: str, after: int, *, is_active: Callable[[], Awaitable[bool]], with_deltas: bool = False
+        self,
+        thread: str,
+        after: int,
+        *,
+        is_active: Callable[[], Awaitable[bool]],
+        ends: bool = True,
+        with_deltas: bool = False,
     ) -> AsyncGenerator[Event]:
         """Yield events after a number as they are stored, until the run has ended and all were yielded.
 
-        With `with_deltas`, also yield the deltas between them.
+        Without `ends`, also wait for the next run of a thread that is idle. With `with_deltas`, also yield the deltas
+        between the events.
         """
-        with self._subscribe(thread, with_deltas=with_deltas, is_reconnect=after > 0) as subscriber:
+        with self._subscribe(_Subscriber(after=after, ends=ends, with_deltas=with_deltas), thread) as subscriber:
             active = True
             while active:
                 subscriber.wakeup.clear()
                 if subscriber.has_news:
                     subscriber.has_news = False
                     active = await is_active()  # before reading: an event that is stored later wakes the subscriber
-                    for event in await self.after(thread, after):
+                    for event in await self.after(thread, subscriber.after):
                         for delta in subscriber.take(event.id - 1):
                             yield delta
-                        after = event.id
+                        subscriber.after = event.id
                         yield event
-                for delta in subscriber.take(after):
+                for delta in subscriber.take(subscriber.after):
                     yield delta
                 if active:
                     await subscriber.wakeup.wait()
 
     @contextmanager
-    def _subscribe(self, thread: str, *, with_deltas: bool, is_reconnect: bool) -> Iterator[_Subscriber]:
+    def _subscribe(self, subscriber: _Subscriber, thread: str) -> Iterator[_Subscriber]:
         """Subscribe to a thread; the subscriber first gets the text so far.
 
-        With `is_reconnect` a reset precedes it, because the client may have received a part of it.
+        If it reconnects, a reset precedes the text, because the client may have received a part of it.
         """
-        subscriber = _Subscriber(with_deltas=with_deltas)
-        replies = self._replies.get(thread, {}) if with_deltas else {}
+        replies = self._replies.get(thread, {}) if subscriber.with_deltas else {}
         for after, reply in replies.values():
-            if is_reconnect:
+            if subscriber.after:
                 about = {field.name: getattr(reply, field.name) for field in fields(Reset)}
                 subscriber.add(Reset(**about | {"kind": "reset"}), after)
             if reply.text:
@@ -190,11 +201,29 @@ class EventLog:
         for subscriber in self._subscribers.get(thread, ()):
             subscriber.notify()
 
-    def notify_all(self, *, except_for: Container[str] = ()) -> None:
-        """Wake the subscribers of all other threads."""
+    def notify_all(self) -> None:
+        """Wake all subscribers."""
         for thread in self._subscribers:
-            if thread not in except_for:
-                self.notify(thread)
+            self.notify(thread)
+
+    async def look(self, *, active: Container[str]) -> None:
+        """Wake the subscribers that lack events, which other servers have stored, or whose run is no longer active."""
+        last = await self._last_of([*self._subscribers])
+        for thread, subscribers in self._subscribers.items():
+            for subscriber in subscribers:
+                if last.get(thread, 0) > subscriber.after or (subscriber.ends and thread not in active):
+                    subscriber.notify()
+
+    @in_thread
+    def _last_of(self, threads: list[str]) -> dict[str, int]:
+        """Return the numbers of the last events of those threads that have some."""
+        query = select(events.c.thread, func.max(events.c.id)).group_by(events.c.thread)
+        last: dict[str, int] = {}
+        for part in batches(threads):
+            with transaction(self._engine) as connection:
+                rows = connection.execute(query.where(events.c.thread.in_(part)))
+                last |= {str(thread): int(id) for thread, id in rows}
+        return last
 
     async def append(self, thread: str, name: str, data: dict[str, Any], *, key: str, token: str | None = None) -> bool:
         """Store an event of an open thread and wake its subscribers; `token` is the fencing token of its lock.

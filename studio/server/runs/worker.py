@@ -337,8 +337,9 @@ class RunWorker:
         """Follow what other servers store, until cancelled: new events, requests to stop runs, and runs left over."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            self._log.notify_all(except_for=self.jobs)
             try:
+                pending = {thread for thread, *_ in await self.queue.pending()}
+                await self._log.look(active=pending | self.jobs.keys())
                 for thread in await self.queue.requested_stops() if self.jobs else ():
                     self.cancel_nowait(thread)
                 await self.recover()

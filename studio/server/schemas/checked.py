@@ -7,6 +7,7 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
+from sleuth.studio.server.middleware.auth import EMBEDDED_FIELDS
 from sleuth.tools.checked_data import TOO_DEEP, check_json
 from sleuth.tools.errors import UsageError
 
@@ -14,12 +15,14 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class CheckedRequest(Request):
-    """Request whose JSON body is checked."""
+    """Request whose JSON body is checked; with a key for `embed.js`, only the fields that it may send are read."""
 
     async def json(self) -> Any:  # noqa: ANN401 - JSON
         """Return the body; raise HTTPException with status 400 if it cannot be stored."""
         try:
             value = await super().json()
+            if self.state.is_embedded and isinstance(value, dict):
+                value = {name: value[name] for name in EMBEDDED_FIELDS if name in value}
             check_json(value)
         except (UsageError, RecursionError) as error:
             raise HTTPException(400, TOO_DEEP if isinstance(error, RecursionError) else str(error)) from None

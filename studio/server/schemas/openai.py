@@ -32,6 +32,9 @@ class ChatMessage(Body):
         return (self.content or "").strip()
 
 
+Messages = Annotated[list[ChatMessage], Field(min_length=1, max_length=1000)]
+"""A conversation."""
+
 NO_TOOLS = "The methods call no tools of a client: send the request without `tools`. To give them to a model, use MCP."
 NO_FORMAT = "The format is {type!r}: answers are text. Leave it out; citations are in the annotations."
 
@@ -62,7 +65,7 @@ class ChatForm(Body):
     model_config = ConfigDict(extra="ignore")
 
     model: str
-    messages: list[ChatMessage] = Field(min_length=1, max_length=1000)
+    messages: Messages
     stream: bool = False
     stream_options: StreamOptions | None = None
     n: Literal[1] = 1
@@ -109,7 +112,7 @@ class ResponseForm(Body):
     model_config = ConfigDict(extra="ignore")
 
     model: str
-    input: Content | list[ChatMessage]
+    input: Content | Messages
     stream: bool = False
     tools: list[Any] | None = None
     text: TextOptions | None = None
@@ -129,8 +132,6 @@ class ResponseForm(Body):
         if self.previous_response_id or self.conversation:
             raise UsageError("Responses are not chained: send the whole conversation as `input`.")
         messages = [ChatMessage(role="user", content=self.input)] if isinstance(self.input, str) else self.input
-        if not messages:
-            raise UsageError("`input` is empty.")
         return ChatForm(
             model=self.model,
             messages=messages,

@@ -1,7 +1,9 @@
 """Access control: with keys each owner sees only their own data, without keys only this machine is served."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import json
+import time
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import httpx
@@ -178,6 +180,15 @@ async def test_key_of_a_page_chooses_no_method(tmp_path: Path, oracle: Oracle) -
         assert options["values"]["method"] == "auto"
 
 
+async def test_key_of_a_page_leaves_other_fields_unread(serving: Serve) -> None:
+    origin = "https://a.example"
+    async with serving(keys=KEYS, embed_keys=f"anna:Publ1c@{origin}") as client:
+        await upload(client, headers=ANNA)
+        body = {"question": "Hello!", "values": {"a": "\x00"}, "budget": -1, "unknown": ["\x00"] * 5000}
+        headers = {"Authorization": "Bearer Publ1c", "Origin": origin}
+        assert (await client.post("/v1/runs", json=body, headers=headers)).status_code == 201
+
+
 async def test_reading_never_calls_the_model(client: httpx.AsyncClient, oracle: Oracle) -> None:
     await upload(client)
     app = app_of(client)
@@ -200,6 +211,28 @@ async def test_large_body_of_any_type_is_refused(client: httpx.AsyncClient) -> N
             for path in ("/langgraph/threads", "/v1/runs"):
                 reply = await client.post(path, content=content, headers={"Content-Type": kind})
                 assert reply.status_code == 413, (path, kind)
+
+
+@pytest.mark.parametrize("part", ["1,", "[],", "{},", '"a",'])
+@pytest.mark.parametrize("path", ["/v1/runs", "/v1/responses", "/v1/embeddings", "/langgraph/threads", "/mcp"])
+async def test_body_of_many_values_is_refused_before_they_are_read(
+    client: httpx.AsyncClient, path: str, part: str
+) -> None:
+    body = f'{{"values": {{"a": [{part * (1_000_000 // len(part))}1]}}}}'
+    reference = spent(lambda: json.loads(f"[{'1,' * 500_000}1]"))
+    ratios = []
+    for _ in range(3):
+        began = time.thread_time()
+        reply = await client.post(path, content=body, headers={"Content-Type": "application/json"})
+        ratios.append((time.thread_time() - began) / reference)
+    assert reply.status_code == 413
+    assert min(ratios) < 8, ratios
+
+
+def spent(work: Callable[[], object]) -> float:
+    began = time.thread_time()
+    work()
+    return time.thread_time() - began
 
 
 async def test_long_queries_of_one_owner_leave_others_served(serving: Serve) -> None:

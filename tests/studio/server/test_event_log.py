@@ -102,3 +102,31 @@ async def test_late_subscriber_receives_the_text_so_far(log: EventLog) -> None:
     assert [name for _, name in await received(log, 1)] == ["reset", "reset", "delta"]
     log.finish_step("t", Step(thread="t", node="draft", state="finished"))
     assert await received(log, 1) == []
+
+
+async def test_subscriber_of_an_idle_thread_receives_the_events_of_another_server(log: EventLog) -> None:
+    async def is_open() -> bool:
+        return True
+
+    following = asyncio.ensure_future(anext(log.follow("t", 0, is_active=is_open, ends=False)))
+    await log.look(active=())
+    other = EventLog(log._engine)
+    await other.open("t")
+    await other.append("t", "step", {}, key="1")
+    assert not following.done()
+    await log.look(active=())
+    assert (await following).id == 1
+
+
+async def test_subscriber_is_released_when_another_server_ends_the_run(log: EventLog) -> None:
+    jobs = {"t"}
+
+    async def is_active() -> bool:
+        return "t" in jobs
+
+    following = asyncio.ensure_future(anext(log.follow("t", 0, is_active=is_active), None))
+    await log.look(active=jobs)
+    assert not following.done()
+    jobs.clear()
+    await log.look(active=jobs)
+    assert await following is None

@@ -1,5 +1,6 @@
 """Middleware of the server: who is served, how large a body may be, and the labels of metrics."""
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -10,7 +11,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sleuth.studio.server.middleware.auth import WRONG_KEYS_A_MINUTE, Authentication, Keys
-from sleuth.studio.server.middleware.limits import JSON_BYTES, BodyLimit
+from sleuth.studio.server.middleware.limits import JSON_BYTES, BodyLimit, count_values
 from sleuth.studio.server.middleware.request_log import RequestLog
 from sleuth.studio.server.telemetry.metrics import Telemetry
 from sleuth.tools.settings import Settings
@@ -39,6 +40,12 @@ async def test_upload_above_the_limit_of_json_is_accepted(kind: str) -> None:
     for body, size in ((bytes(JSON_BYTES + 1), JSON_BYTES + 1), (chunks(2 * JSON_BYTES), 2 * JSON_BYTES)):
         reply = await send(BodyLimit(read_body), "POST", "/v1/documents", content=body, headers={"Content-Type": kind})
         assert (reply.status_code, reply.text) == (200, str(size))
+
+
+@pytest.mark.parametrize("text", ["a, [b], {c}", 'a quote: ", [{', "a backslash: \\", '\\",[', ""])
+def test_values_are_counted_and_the_marks_in_texts_are_not(text: str) -> None:
+    value = {text: [text, {"a": text, text: 1}, 2, None]}
+    assert count_values(json.dumps(value).encode()) == 8
 
 
 @pytest.mark.parametrize("method", ["BREW", "GET1", "PROPFIND", "X" * 50])

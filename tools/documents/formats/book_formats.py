@@ -39,7 +39,7 @@ _OPF = "{http://www.idpf.org/2007/opf}"
 _DUBLIN_CORE = "{http://purl.org/dc/elements/1.1/}"
 _ENCRYPTION = "META-INF/encryption.xml"
 _PROTECTED = re.compile(
-    r"EncryptionMethod[^>]*Algorithm=[\"'](?!http://(?:www\.idpf\.org/2008/embedding|ns\.adobe\.com/pdf/enc#RC))"
+    r"EncryptionMethod(?:(?!EncryptionMethod)[^>])*Algorithm=[\"'](?!http://(?:www\.idpf\.org/2008/embedding|ns\.adobe\.com/pdf/enc#RC))"
 )
 """An encryption of anything but fonts."""
 HEADERS = ("From", "To", "Cc", "Date", "Subject")

@@ -13,7 +13,7 @@ from sleuth.tools.text.normalization import decode, single_line, title_from
 
 _LINE = re.compile(r'(?:[\w-]+\.)?([\w-]+)((?:;(?:[^":;]|"[^"]*")*)*):(.*)', re.DOTALL)
 _PARAMETER = re.compile(r';([\w-]+)(?:=("[^"]*"|[^;]*))?')
-_SOFT_BREAK = re.compile(r"(?im)^([^\n:]*QUOTED-PRINTABLE[^\n]*(?:=\n[^\n]*)*?)=\n")
+_SOFT_BREAK = re.compile(r"(?im)^((?>[^\n:]*?QUOTED-PRINTABLE)[^\n]*(?:=\n[^\n]*)*?)=\n")
 _TIME = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})(?:[T ](\d{2}):?(\d{2}).*)?", re.DOTALL)
 _DURATION = re.compile(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:\d+S)?)?")
 _ESCAPE = re.compile(r"\\(.)")

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from lxml.etree import _Element as Element
 
 _TIMES = re.compile(r"^[ \t]*(\d+:)?(\d{1,2}):(\d{2})[,.]\d{1,3}[ \t]+-->[^\n]*\n?", re.MULTILINE)
-_VOICE = re.compile(r"<v(?:\.[^ >]*)? ([^>]+)>")
-_MARKUP = re.compile(r"<[^>\n]*>|\{\\[^}\n]*\}")
+_VOICE = re.compile(r"<v(?:\.[^ <>]*)? ([^<>]+)>")
+_MARKUP = re.compile(r"<[^<>\n]*>|\{\\[^{}\n]*\}")
 MOST_CUES = 8
 """Subtitles that are read together; fewer if one ends a sentence."""
 LABELED_CHARS = 80

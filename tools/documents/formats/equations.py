@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _BINARY = "=+−±∓×÷·⋅∗*<>≤≥≠≈≡≅∼→←⇒⇔↔∈∉⊂⊆⊃∪∩∧∨∝-"
 _OPERATOR = re.compile(f"([{re.escape(_BINARY)}])")
-_SPARE_SPACE = re.compile(r"(?<=[(\[{]) +| +(?=[)\]},;])")
+_SPARE_SPACE = re.compile(r"(?<=[(\[{]) +|(?<! ) +(?=[)\]},;])")
 _COMPOUND = re.compile(rf"[\s{re.escape(_BINARY)}]")
 _ENCLOSED = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\|[^|]*\|")
 _LARGE = re.compile(r"[∑∏∐∫∬∭∮⋃⋂⨁⨂]|[^\W\d_]{2,}")

@@ -33,7 +33,7 @@ _CONTROLS = ("Checkbox", "Radio", "Drop", "List", "Scroll", "Spin", "GBox", "Lab
 """Form controls that have a value or a label; buttons are left out."""
 _CHECKED = ("1", "Checked")
 _CONTROL = re.compile(rb"<(?:\w+:)?control\b[^>]*>")
-_ATTRIBUTE = re.compile(rb'(?:\w+:)?(\w+)="([^"]*)"')
+_ATTRIBUTE = re.compile(rb'\b(?:\w+:)?(\w+)="([^"]*)"')
 _RANGE = re.compile(r"\$?[A-Z]+\$?\d+(?::\$?[A-Z]+\$?\d+)?")
 
 

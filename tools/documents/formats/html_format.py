@@ -39,10 +39,10 @@ _BLOCKS = frozenset({
 _CELLS = ("th", "td")
 _XML_DECLARATION = re.compile(r"^\s*<\?xml[^>]*>")
 _EMPTY_LINES = re.compile(r"(?<![ \t])[ \t]*\n[ \t]*(?:\n\s*)?\n")
-_LINE_END = re.compile(r"[ \t\r]*\n[ \t\r\n]*|\t")
+_LINE_END = re.compile(r"(?<![ \t\r])[ \t\r]*\n[ \t\r\n]*|\t")
 _LINE = "\u2028"
 """A line end that is meant, unlike those of the markup."""
-_ADDRESS = re.compile(r"\]\([^)\s]*\)")
+_ADDRESS = re.compile(r"\]\((?:(?!\]\()[^)\s])*\)")
 _WORD = re.compile(r"\w+")
 _BEGIN, _END, _TABLE = "\x02", "\x03", "\x04"
 """Marks in a page's text: the beginning and the end of an element that is no content, and the beginning of a table."""

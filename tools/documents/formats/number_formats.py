@@ -5,7 +5,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
 
 _CODE = re.compile(
-    r'"(?P<text>[^"]*)"|\\(?P<escaped>.)|\[\$(?P<currency>[^\]-]*)[^\]]*\]|\[[^\]]*\]|[_*].'
+    r'"(?P<text>[^"]*)"|\\(?P<escaped>.)|\[\$(?P<currency>[^\[\]-]*+)[^\[\]]*+\]|\[[^\[\]]*+\]|[_*].'
     r"|(?P<digits>[#0?][#0?,]*(?:\.[#0?]*)?|\.[#0?]+)|(?P<other>.)"
 )
 """Parts of a number format such as `#,##0.00 "EUR"`; conditions, colors and spaces of a width are left out."""

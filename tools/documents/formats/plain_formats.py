@@ -29,7 +29,7 @@ _UNDERLINED = re.compile(
     re.MULTILINE,
 )
 _ASCIIDOC = re.compile(
-    r"^(?P<block>-{4,}|\.{4,}|`{3})[^\n]*\n(?P<code>.*?)^(?P=block)[ \t]*$"
+    r"^(?P<block>-{4,}+|\.{4,}+|`{3})[^\n]*\n(?P<code>.*?)^(?P=block)[ \t]*$"
     r"|^(?P<level>={1,6}) +(?P<title>\S[^\n]*?)(?: =+)?$",
     re.MULTILINE | re.DOTALL,
 )
