@@ -50,12 +50,7 @@ _STAGING = "restore"
 _DERIVED = ("keywords", "mentions", "names")
 """Folders that are built again when they are needed."""
 
-_NO_TAG = "WHERE instr(collection, '@') = 0"
-_COUNTED = {
-    "documents": f"sleuth_documents {_NO_TAG}",
-    "passages": f"sleuth_passages {_NO_TAG}",
-    "runs": "sleuth_threads",
-}
+_COUNTED = {"documents": "sleuth_documents", "passages": "sleuth_passages", "runs": "sleuth_threads"}
 
 _UNREADABLE = (BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError, ValueError, zlib.error)
 """Errors that `zipfile` and pydantic raise for a damaged archive."""
@@ -152,8 +147,7 @@ def _count(database: Path) -> dict[str, int]:
     """Return the numbers of rows of the tables that a database has."""
     with closing(sqlite3.connect(database)) as connection:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-        present = {name: rows for name, rows in _COUNTED.items() if rows.split()[0] in tables}
-        queries = {name: f"SELECT count(*) FROM {rows}" for name, rows in present.items()}  # noqa: S608
+        queries = {name: f"SELECT count(*) FROM {table}" for name, table in _COUNTED.items() if table in tables}  # noqa: S608
         return {name: int(connection.execute(query).fetchone()[0]) for name, query in queries.items()}
 
 

@@ -23,7 +23,7 @@ COMMANDS = {
     "init": ("init.init", "Find the model server and write sleuth.toml."),
     "ingest": ("documents.ingest", "Ingest files and folders."),
     "sync": ("sync.sync", "Make the documents follow a folder."),
-    "docs": ("documents.docs_app", "List, show, delete and restore documents."),
+    "docs": ("documents.docs_app", "List, show and delete documents."),
     "search": ("documents.search", "Search passages; no model is called."),
     "triples": ("triples.triples_app", "Extract or import triples for graph search and RAS."),
     "ask": ("ask.ask", "Answer a question, or begin a chat."),

@@ -12,10 +12,6 @@ EXAMPLES = {
     "sync": ["sleuth sync reports/", "sleuth sync reports/ --yes --watch"],
     "docs list": ["sleuth docs list", "sleuth docs list --where 'tag=contract date>=2025'"],
     "docs show": ["sleuth docs show papers/light.pdf", "sleuth docs show papers/li"],
-    "docs tag": ["sleuth docs tag before-cleanup"],
-    "docs tags": ["sleuth docs tags --json"],
-    "docs untag": ["sleuth docs untag before-cleanup"],
-    "docs restore": ["sleuth docs restore before-cleanup"],
     "docs delete": ["sleuth docs delete papers/light.pdf papers/lamp.pdf"],
     "search": [
         'sleuth search "who built the light"',
