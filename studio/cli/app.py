@@ -25,7 +25,7 @@ COMMANDS = {
     "sync": ("sync.sync", "Make the documents follow a folder."),
     "docs": ("documents.docs_app", "List, show and delete documents."),
     "search": ("documents.search", "Search passages; no model is called."),
-    "triples": ("triples.triples_app", "Extract or import triples for graph search and RAS."),
+    "triples": ("triples.triples_app", "Extract triples for graph search and RAS."),
     "ask": ("ask.ask", "Answer a question, or begin a chat."),
     "survey": ("survey.survey", "Ask every document the same questions."),
     "report": ("report.report", "Write a report of several sections with sources."),

@@ -21,7 +21,6 @@ EXAMPLES = {
     ],
     "triples read": ["sleuth triples read"],
     "triples status": ["sleuth triples status --json"],
-    "triples import": ["sleuth triples import triples.jsonl.gz --model mine"],
     "ask": [
         'sleuth ask "Where was the builder of the light born?"',
         'sleuth ask "Who built the light?" --method ras --max-calls 20',

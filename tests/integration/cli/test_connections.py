@@ -262,8 +262,6 @@ async def test_commands_connect_to_nothing_outside(home: Home) -> None:
     await home.run("runs prune", "--older-than", "30d", "--yes")
     await home.run("triples read")
     await home.run("triples status")
-    (home.folder / "triples.jsonl").write_text(json.dumps({"id": hits[0]["passage"], "triples": [["a", "b", "c"]]}))
-    await home.run("triples import", home.folder / "triples.jsonl", "--model", "openie")
     asked = questions(home.folder, hits[0]["passage"])
     await home.run("eval", asked, *("--methods", "plain-rag", "--retrieval", "keyword,dense", "--out", "evaluation"))
     await home.run("calibrate", asked, "--out", "calibration")
