@@ -6,7 +6,6 @@ EXAMPLES = {
         "sleuth ingest papers/ notes.md",
         "sleuth ingest corpus.jsonl.gz",
         "sleuth ingest --rebuild",
-        "sleuth ingest --from-chroma ~/app/chroma_db",
         "sleuth ingest scans/ --workers 4 --keep-originals",
     ],
     "sync": ["sleuth sync reports/", "sleuth sync reports/ --yes --watch"],

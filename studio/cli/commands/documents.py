@@ -1,6 +1,5 @@
 """`sleuth ingest`, `sleuth docs` and `sleuth search`."""
 
-import asyncio
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -45,13 +44,6 @@ async def ingest(
     ] = None,
     *,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="First rebuild the indexes from scratch.")] = False,
-    from_chroma: Annotated[
-        str | None,
-        typer.Option(metavar="FOLDER|URL", help="Import the texts of another application's Chroma database."),
-    ] = None,
-    chroma_collection: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The collection to import, if there are several.")
-    ] = None,
     meta: options.Meta = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with status 1 if a file cannot be read.")] = False,
     workers: options.Workers = None,
@@ -62,12 +54,6 @@ async def ingest(
 ) -> None:
     """Ingest documents; resume an interrupted ingest and skip unchanged files."""
     settings = options.settings_with(keep_originals=keep_originals, ingest_workers=workers, ray=ray, wait=wait)
-    if from_chroma:
-        from sleuth.tools.search.vectors.chroma_export import export_chroma
-
-        place = from_chroma if from_chroma.startswith(("http://", "https://")) else Path(from_chroma)
-        exported = await asyncio.to_thread(export_chroma, place, chroma_collection, settings.home / "imports")
-        paths = [*(paths or []), str(exported)]
     if not paths and not rebuild:
         raise UsageError("No path was given. Usage: sleuth ingest PATH...")
     if paths and not all(paths):
