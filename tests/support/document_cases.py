@@ -382,16 +382,6 @@ def marks() -> Iterator[Case]:
 def boxes() -> Iterator[Case]:
     """Yield checked and empty boxes."""
     expected = ("☑ Yes", "☐ No")
-    symbols = "".join(
-        _p(f'<w:r><w:sym w:font="Wingdings" w:char="{code}"/></w:r>', _run(f" {text}"))
-        for code, text in (("F0FE", "Yes"), ("F0A8", "No"))
-    )
-    yield Case("boxes", "boxes.docx", word(symbols), expected)
-    fonts = "".join(
-        _p(_run(sign, '<w:rFonts w:ascii="Wingdings"/>'), _run(f" {text}"))
-        for sign, text in (("þ", "Yes"), ("¨", "No"))
-    )
-    yield Case("boxes", "fonts.docx", word(fonts), expected)
     field = '<w:r><w:fldChar w:fldCharType="{}">{}</w:fldChar></w:r>'
     data = '<w:ffData><w:checkBox><w:default w:val="0"/>{}</w:checkBox></w:ffData>'
     forms = "".join(
@@ -399,9 +389,6 @@ def boxes() -> Iterator[Case]:
         for state, text in (("<w:checked/>", "Yes"), ("", "No"))
     )
     yield Case("boxes", "forms.docx", word(forms), expected)
-    wing = '<a:latin typeface="Wingdings"/>'
-    lines = "".join(_drawn(_piece(sign, inner=wing), _piece(f" {text}")) for sign, text in (("þ", "Yes"), ("¨", "No")))
-    yield Case("boxes", "boxes.pptx", slide(_shape(lines)), expected)
     yield from in_pages("boxes", "<p><input type=checkbox checked> Yes<p><input type=checkbox> No", *expected)
 
 

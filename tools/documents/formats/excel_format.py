@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.documents.formats.content import Content, Section, damage_as
 from sleuth.tools.documents.formats.drawing_ml import shape_blocks, shapes
-from sleuth.tools.documents.formats.marks import HIDDEN, Run, is_symbol_font, link, remark, written
+from sleuth.tools.documents.formats.marks import HIDDEN, Run, link, remark, written
 from sleuth.tools.documents.formats.number_formats import cell_text
 from sleuth.tools.documents.formats.office_parts import RELATED, Part
 from sleuth.tools.documents.formats.tables import Cells, Span, Table, mark_hidden, table_pieces
@@ -80,21 +80,15 @@ class _Style:
     """The format of the numbers of a cell, and the marks of its font."""
 
     code: str
-    font: str
     struck: bool
     raised: bool
-
-    @property
-    def is_marked(self) -> bool:
-        """Return whether text in this style is not written as it is."""
-        return self.struck or self.raised or is_symbol_font(self.font)
 
 
 def _run(piece: Any) -> Run:  # noqa: ANN401 - openpyxl is untyped
     font = getattr(piece, "font", None)
     if font is None:
         return Run(str(piece))
-    return Run(str(piece), font.vertAlign == "superscript", bool(font.strike), font=font.rFont or "")
+    return Run(str(piece), font.vertAlign == "superscript", bool(font.strike))
 
 
 class _Sheet:
@@ -124,7 +118,7 @@ class _Sheet:
         font, code, formats = self._book._fonts[style.fontId], style.numFmtId, self._book._number_formats
         is_custom = code >= BUILTIN_FORMATS_MAX_SIZE
         number_format = formats[code - BUILTIN_FORMATS_MAX_SIZE] if is_custom else BUILTIN_FORMATS.get(code, "General")
-        return _Style(number_format, font.name or "", bool(font.strike), font.vertAlign == "superscript")
+        return _Style(number_format, bool(font.strike), font.vertAlign == "superscript")
 
     def _text(self, cell: Mapping[str, Any]) -> str:
         """Return a value as people read it."""
@@ -134,8 +128,8 @@ class _Sheet:
         text = cell_text(value, style.code)
         if isinstance(value, list):  # rich text
             text = written(_run(piece) for piece in value)
-        elif style.is_marked:
-            text = written([Run(text, style.raised, style.struck, font=style.font * isinstance(value, str))])
+        elif style.raised or style.struck:
+            text = written([Run(text, style.raised, style.struck)])
         return str(unescape(text)) if "_x" in text else text
 
     def _add_links(self, rows: dict[int, dict[int, str]]) -> None:
