@@ -154,8 +154,7 @@ class LLMClient(ModelClient):
             ModelError: the server cannot be reached or used.
         """
         async with await asyncio.to_thread(Endpoint, settings) as endpoint:
-            listed = await (endpoint.find_models() if _default(settings) else endpoint.models())
-            chosen = _choose(settings, listed)
+            chosen, listed = await choose_models(settings, endpoint)
             file = settings.home / "capabilities.json"
             served = {
                 name: ServedModel(
@@ -197,13 +196,14 @@ class LLMClient(ModelClient):
         return counted if counted is not None else await super().count_tokens(messages, role=role)
 
 
-def _default(settings: Settings) -> str | None:
-    return settings.models.get("default") or settings.model
+async def choose_models(settings: Settings, endpoint: Endpoint) -> tuple[dict[str, str], dict[str, int] | None]:
+    """Return the model of each role, "default" for all others, and the server's list, without which no name is checked.
 
-
-def _choose(settings: Settings, listed: dict[str, int] | None) -> dict[str, str]:
-    """Return the model of each role; "default" is for all others. Without a list, no name is checked."""
-    name = _default(settings)
+    Raises:
+        UsageError, UnknownName, ModelError: as `LLMClient.open` does.
+    """
+    name = settings.models.get("default") or settings.model
+    listed = await (endpoint.find_models() if name else endpoint.models())
     if name is None:
         names = sorted(listed or ())
         if len(names) != 1:
@@ -217,7 +217,7 @@ def _choose(settings: Settings, listed: dict[str, int] | None) -> dict[str, str]
     for model in chosen.values():
         if listed is not None and model not in listed:
             raise errors.unknown_model(model, sorted(listed))
-    return chosen
+    return chosen, listed
 
 
 def check_roles(roles: Iterable[str], about: str) -> None:
