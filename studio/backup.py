@@ -12,7 +12,6 @@ if anything was replaced.
 """
 
 import asyncio
-import errno
 import os
 import shutil
 import sqlite3
@@ -29,7 +28,7 @@ from sleuth.graphs.persistence.store import runs_folder
 from sleuth.tools.collection.index_set import hold_indexes
 from sleuth.tools.errors import DISTRIBUTION, StoreBusy, StoreDamaged, StoreError, StoreTooNew, UsageError
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.database import remedy_at
+from sleuth.tools.storage.database import remedy_of
 from sleuth.tools.storage.locks import RESTORING, hold, require_restored
 from sleuth.tools.types import now
 
@@ -58,8 +57,6 @@ _COUNTED = {"documents": "sleuth_documents", "passages": "sleuth_passages", "run
 
 _UNREADABLE = (BadZipFile, EOFError, LookupError, OSError, NotImplementedError, RuntimeError, ValueError, zlib.error)
 """Errors that `zipfile` and pydantic raise for a damaged archive."""
-
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Manifest(BaseModel):
@@ -103,8 +100,8 @@ def _write(places: Mapping[str, Path], file: Path) -> Manifest:
         archive.chmod(0o600)  # it has documents and questions in plain text
         archive.replace(file)
     except OSError as error:
-        wanted = "with enough free space" if error.errno in _NO_SPACE else "that exists and can be written"
-        raise StoreError(f"{file} cannot be written: {error}. Choose a folder {wanted}.") from error
+        advice = "Choose a folder that exists, can be written and has enough space."
+        raise StoreError(f"{file} cannot be written: {error}. {advice}") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return manifest
@@ -151,7 +148,7 @@ def _copy_database(source: Path, target: Path) -> dict[str, int]:
             queries = {name: f"SELECT count(*) FROM {table}" for name, table in _COUNTED.items() if table in tables}  # noqa: S608
             return {name: int(new.execute(query).fetchone()[0]) for name, query in queries.items()}
     except sqlite3.OperationalError as error:
-        raise StoreError(f"{source} cannot be copied: {error}. {remedy_at(source, 'Try again.')}") from error
+        raise StoreError(f"{source} cannot be copied: {error}. {remedy_of(source, 'Try again.')}") from error
     except sqlite3.Error as error:
         advice = "Restore an earlier backup with `sleuth restore`."
         if source.parent.name == CHROMA:

@@ -154,7 +154,8 @@ class LLMClient(ModelClient):
             ModelError: the server cannot be reached or used.
         """
         async with await asyncio.to_thread(Endpoint, settings) as endpoint:
-            chosen, listed = await choose_models(settings, endpoint)
+            listed = await endpoint.models()
+            chosen = choose_models(settings, listed)
             file = settings.home / "capabilities.json"
             served = {
                 name: ServedModel(
@@ -184,7 +185,7 @@ class LLMClient(ModelClient):
                 return call.reply
         except ModelError as error:
             if isinstance(error.__cause__, errors.ServerError) and error.__cause__.status == 404:
-                listed = await self._endpoint.find_models()
+                listed = await self._endpoint.models()
                 if listed is not None and body["model"] not in listed:
                     raise errors.unknown_model(body["model"], sorted(listed)) from error
             raise
@@ -196,20 +197,22 @@ class LLMClient(ModelClient):
         return counted if counted is not None else await super().count_tokens(messages, role=role)
 
 
-async def choose_models(settings: Settings, endpoint: Endpoint) -> tuple[dict[str, str], dict[str, int] | None]:
-    """Return the model of each role, "default" for all others, and the server's list, without which no name is checked.
+def choose_models(settings: Settings, listed: Mapping[str, int] | None) -> dict[str, str]:
+    """Return the model of each role; "default" is for all others. Without a list, no name is checked.
 
     Raises:
-        UsageError, UnknownName, ModelError: as `LLMClient.open` does.
+        UsageError: no model is chosen, and the server lists several or has no list.
+        UnknownName: a chosen model is not in the list, or there is no such role.
     """
     name = settings.models.get("default") or settings.model
-    listed = await (endpoint.find_models() if name else endpoint.models())
     if name is None:
-        names = sorted(listed or ())
-        if len(names) != 1:
-            served = ", ".join(names) or "none"
-            raise UsageError(f"The model server lists several models or none ({served}): choose one with SLEUTH_MODEL.")
-        (name,) = names
+        if listed is None:
+            url = settings.model_url
+            raise UsageError(f"There is no OpenAI-compatible server at {url}: does SLEUTH_MODEL_URL lack its /v1?")
+        if len(listed) != 1:
+            names = ", ".join(sorted(listed)) or "none"
+            raise UsageError(f"The model server lists several models or none ({names}): choose one with SLEUTH_MODEL.")
+        name = next(iter(listed))
     chosen = settings.models | {"default": name}
     check_roles(chosen, "SLEUTH_MODELS may name")
     # The evidence checker needs no server, and cannot take all roles.
@@ -217,7 +220,7 @@ async def choose_models(settings: Settings, endpoint: Endpoint) -> tuple[dict[st
     for model in chosen.values():
         if listed is not None and model not in listed:
             raise errors.unknown_model(model, sorted(listed))
-    return chosen, listed
+    return chosen
 
 
 def check_roles(roles: Iterable[str], about: str) -> None:

@@ -56,17 +56,8 @@ class Endpoint:
         """Close the connection pool."""
         await self._http.aclose()
 
-    async def models(self) -> dict[str, int]:
-        """Return the models of `find_models`; raise UsageError if the server has no list of them."""
-        if (listed := await self.find_models()) is None:
-            raise UsageError(f"There is no OpenAI-compatible server at {self.url}: does SLEUTH_MODEL_URL lack its /v1?")
-        return listed
-
-    async def find_models(self) -> dict[str, int] | None:
-        """Return the models and adapters that the server lists, each with its context window; 0 if it lists none.
-
-        Returns:
-            None if the server has no list of models.
+    async def models(self) -> dict[str, int] | None:
+        """Return the models and adapters that the server lists, each with its context window or 0; None without a list.
 
         Raises:
             ModelError: it cannot be reached, or does not list them within `LIST_SECONDS`.

@@ -6,7 +6,7 @@ import sys
 import sleuth
 
 
-async def main(question: str) -> None:
+async def main(question: str = "Who built the Pellowrig Light?") -> None:
     async for event in sleuth.stream(question, method="plain-rag"):
         if isinstance(event, sleuth.Step):
             print(f"{event.method}: {event.node} {event.state}", file=sys.stderr)
@@ -16,4 +16,4 @@ async def main(question: str) -> None:
                 print(f"- {citation['title']}: {citation['quote']}")
 
 
-asyncio.run(main(sys.argv[1]))
+asyncio.run(main(*sys.argv[1:2]))

@@ -20,7 +20,7 @@ class Letter(TypedDict, total=False):
     text: str
 
 
-async def main(question: str) -> None:
+async def main(question: str = "Who built the Pellowrig Light?") -> None:
     async with sleuth.open() as app:
 
         async def look_up(state: Letter, config: RunnableConfig) -> Letter:
@@ -42,4 +42,4 @@ async def main(question: str) -> None:
     print(state["text"])
 
 
-asyncio.run(main(sys.argv[1]))
+asyncio.run(main(*sys.argv[1:2]))

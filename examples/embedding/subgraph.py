@@ -9,7 +9,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 import sleuth
 
 
-async def main(question: str) -> None:
+async def main(question: str = "Who built the Pellowrig Light?") -> None:
     async with sleuth.open() as app:
         graph = StateGraph(MessagesState)
         graph.add_node("look_up", app.as_subgraph("par-rag"))
@@ -20,4 +20,4 @@ async def main(question: str) -> None:
     print(state["messages"][-1].text)
 
 
-asyncio.run(main(sys.argv[1]))
+asyncio.run(main(*sys.argv[1:2]))

@@ -16,7 +16,7 @@ from openai import APIError
 import sleuth
 
 
-async def main(question: str) -> None:
+async def main(question: str = "Who built the Pellowrig Light?") -> None:
     async with sleuth.open() as app:
         tools = [app.as_tool("par-rag", budget=sleuth.Budget(max_calls=40))]
         name = os.environ.get("AGENT_MODEL", app.model)
@@ -40,6 +40,6 @@ async def main(question: str) -> None:
 
 
 try:
-    asyncio.run(main(sys.argv[1]))
+    asyncio.run(main(*sys.argv[1:2]))
 except APIError as error:
     sys.exit(f"The model server cannot be used: {error}\n{__doc__}")

@@ -68,7 +68,9 @@ async def run_subrun(
     )
     end = await in_fresh_context(run(subrun))
     if message.has_text and answer is None:
-        message.finish(AIMessage(escape_markdown(end.verdict["text"]), usage_metadata=as_usage(**total_cost(end.calls))))
+        message.finish(
+            AIMessage(escape_markdown(end.verdict["text"]), usage_metadata=as_usage(**total_cost(end.calls)))
+        )
     return end
 
 

@@ -33,10 +33,7 @@ def form_of_marks(text: str) -> str:
 
 
 def with_footnotes(verdict: Verdict) -> MarkedText:
-    """Return the text of a chat message as Markdown; without an answer it explains the reason.
-
-    An answer may repeat a document, so its images, links and HTML are escaped as those of titles and quotes are.
-    """
+    """Return the text of a chat message, as Markdown; without an answer it explains the reason."""
     marked = with_marks(verdict["text"].strip(), verdict["citations"], escape=escape_markdown)
     reason = "The budget was used up before there was an answer.\n\n" if verdict["status"] == "out_of_budget" else ""
     text = f"{reason}{marked.text}".strip()
@@ -44,8 +41,8 @@ def with_footnotes(verdict: Verdict) -> MarkedText:
     notes = []
     for number, cited in enumerate(verdict["citations"], start=1):
         where = single_line(cited["title"] or cited.get("reference", "") or cited["document"])
-        note = f"{where + ': ' if where else ''}“{single_line(cited['quote'])}”"
-        notes.append(f"{marked.form.format(number)} {escape_markdown(note)}")
+        note = escape_markdown(f"{where + ': ' if where else ''}“{single_line(cited['quote'])}”")
+        notes.append(f"{marked.form.format(number)} {note}")
     is_weakly_supported = is_weak(verdict["status"], verdict.get("support"))
     weak = "The sources support this answer only weakly." if is_weakly_supported else ""
     return MarkedText(text="\n\n".join(filter(None, [text, "\n".join(notes), weak])), marks=marks, form=marked.form)
@@ -57,10 +54,7 @@ def message_of(answer: Answer) -> str:
 
 
 def with_marks(text: str, citations: Sequence[Citation], *, escape: Callable[[str], str] = str) -> MarkedText:
-    """Return the text with the number of each citation after the sentences that it supports, or at the end.
-
-    `escape` is applied to the text between the marks, which neither it nor a title or quote contains.
-    """
+    """Return the escaped text with the number of each citation after the sentences that it supports, or at the end."""
     foreign = (text, *(cited[name] for cited in citations for name in ("title", "quote")))
     marked, done, form = "", 0, form_of_marks("\n".join(foreign))
     marks: list[tuple[int, int, int]] = []

@@ -27,7 +27,7 @@ from sleuth.tools.search.vectors.embedder import no_embedder
 from sleuth.tools.search.vectors.index import MAX_EXACT
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue
-from sleuth.tools.storage.database import remedy_at
+from sleuth.tools.storage.database import remedy_of
 from sleuth.tools.storage.locks import changing_processes
 from sleuth.tools.text.language import KeywordTerms, find_terms
 from sleuth.tools.text.names import PassageNames, find_names
@@ -233,7 +233,7 @@ def _locked(file: Path) -> Iterator[None]:
         raise StoreBusy("Another process is updating or copying the indexes. Try again later.") from None
     except OSError as error:
         home = file.parent.parent
-        advice = remedy_at(home, "Free some space.")
+        advice = remedy_of(file, "Free some space.")
         raise StoreError(f"SLEUTH_HOME ({home}) cannot be written: {error}. {advice}") from error
     with turn:
         yield

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from sleuth.tools.errors import StoreError
-from sleuth.tools.storage.database import remedy_at
+from sleuth.tools.storage.database import remedy_of
 from sleuth.tools.types import Passage
 
 IndexName = Literal["keyword", "graph", "dense"]
@@ -83,7 +83,7 @@ class Index(ABC):
                 raise
             kind = "folder" if Path(self._place).is_dir() else "file"
             derived = f"It is derived from the documents: delete that {kind} to rebuild it."
-            advice = remedy_at(Path(self._place), f"Check the disk's free space. {derived}")
+            advice = remedy_of(Path(self._place), f"Check the disk's free space. {derived}")
             raise StoreError(f"The {self.name} in {self._place} cannot be {what}: {error}. {advice}") from error
 
     @abstractmethod

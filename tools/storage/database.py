@@ -151,16 +151,6 @@ def warn_of_loss(file: Path, trace: Iterable[Path]) -> None:
         )
 
 
-def remedy_of(file: Path, otherwise: str) -> str:
-    """Return what to do about a SQLite file whose folder is read-only or full; otherwise `otherwise`."""
-    folder = file.parent
-    if not folder.exists():
-        return otherwise
-    if not os.access(folder, os.W_OK):
-        return f"{folder} is read-only: SLEUTH_HOME must be a folder that can be written."
-    return remedy_at(folder, otherwise)
-
-
 def make_tables(engine: Engine, metadata: MetaData) -> None:
     """Create missing tables; another process that does the same meanwhile waits."""
     with engine.execution_options(sleuth_write=True).begin() as connection:
@@ -226,22 +216,18 @@ FULL_DISK = (
 )
 
 
-_SPARE_DESCRIPTORS = 16
-"""File descriptors that SQLite or tantivy may open for one operation; not all of their errors name a lack of them."""
-
-TOO_MANY_FILES = "This process may open no more files: raise the limit (`ulimit -n`, LimitNOFILE of systemd)."
-
-
-def remedy_at(place: Path, otherwise: str) -> str:
-    """Return what to do about files in a place that cannot be used; `otherwise` unless descriptors or space lack."""
+def remedy_of(file: Path, otherwise: str) -> str:
+    """Return what to do about a file that cannot be used; `otherwise` unless descriptors, rights or space lack."""
     try:
         with ExitStack() as opened:
-            for _ in range(_SPARE_DESCRIPTORS):
-                opened.enter_context(Path(os.devnull).open("rb", buffering=0))
+            for _ in range(16):  # an operation of SQLite or tantivy may need several, and its error does not name it
+                opened.enter_context(Path(os.devnull).open("rb"))
     except OSError:
-        return TOO_MANY_FILES
-    present = next(folder for folder in (place, *place.parents) if folder.exists())
-    return FULL_DISK if shutil.disk_usage(present).free < _FULL else otherwise
+        return "This process may open no more files: raise the limit (`ulimit -n`, LimitNOFILE of systemd)."
+    folder = next(folder for folder in file.parents if folder.exists())
+    if not os.access(folder, os.W_OK):
+        return f"{folder} is read-only: SLEUTH_HOME must be a folder that can be written."
+    return FULL_DISK if shutil.disk_usage(folder).free < _FULL else otherwise
 
 
 async def retry(

@@ -177,8 +177,8 @@ def _home(settings: Settings) -> str:
 
 async def _model_server(settings: Settings) -> str:
     async with Endpoint(settings.model_copy(update={"timeout": CONNECT_SECONDS})) as endpoint:
-        chosen, listed = await choose_models(settings, endpoint)
-        names = sorted(set(chosen.values()))
+        listed = await endpoint.models()
+        names = sorted(set(choose_models(settings, listed).values()))
         if listed is None:
             return f"{settings.model_url} has no list of models; {', '.join(names)} is not checked"
         served = []

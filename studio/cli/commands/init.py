@@ -65,7 +65,8 @@ async def _models(url: str) -> list[str] | None:
     try:
         endpoint = await asyncio.to_thread(Endpoint, settings)
         async with endpoint:
-            return [name for name in await endpoint.models() if "embed" not in name.lower()]
+            listed = await endpoint.models()
+            return None if listed is None else [name for name in listed if "embed" not in name.lower()]
     except SleuthError:
         return None
 

@@ -1,12 +1,9 @@
-"""Replies to what Open WebUI asks for itself in a chat: a title, tags and follow-up questions. None of them is a run."""
+"""Replies to the tasks of Open WebUI, which asks for a title, tags and follow-up questions of its chats."""
 
 import json
 import re
 
 _OUTPUT = re.compile(r'^### Output:\nJSON format: \{ "(title|tags|follow_ups)": ', re.MULTILINE)
-"""The line of its default prompts that names the wanted JSON; the metadata with the name of the task stays in Open WebUI."""
-
-_TITLE_WORDS, _TITLE_CHARS = 8, 80
 
 
 def reply_to_task(message: str) -> str:
@@ -19,5 +16,5 @@ def reply_to_task(message: str) -> str:
     if task is None or not history.endswith("\n</chat_history>"):
         return ""
     question = history.partition("USER: ")[2].partition("\n")[0]
-    title = " ".join(question.split()[:_TITLE_WORDS])[:_TITLE_CHARS]
+    title = " ".join(question.split()[:8])[:80]
     return json.dumps({task[1]: title if task[1] == "title" else []}, ensure_ascii=False)

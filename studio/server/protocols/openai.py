@@ -66,7 +66,9 @@ class OpenAIReply:
         if not self.thread:  # words of ours
             return answer["text"], []
         text, parts = answer["text"], cited_parts(answer["text"], answer["citations"])
-        places = [(len(escape_markdown(text[:start])), len(escape_markdown(text[:end])), at) for start, end, at in parts]
+        places = [
+            (len(escape_markdown(text[:start])), len(escape_markdown(text[:end])), at) for start, end, at in parts
+        ]
         text = escape_markdown(text)
         if self.has_marks:
             verdict = {name: answer[name] for name in ("status", "text", "citations", "support") if name in answer}

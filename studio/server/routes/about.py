@@ -72,7 +72,7 @@ async def offered_models(server: ServerStateDep, owner: Owner) -> list[str]:
     """Return the models that a run may use; empty if the model server cannot be asked."""
     with suppress(SleuthError):
         async with await asyncio.to_thread(Endpoint, server.settings) as endpoint:
-            return [*await endpoint.models()]
+            return [*(await endpoint.models() or ())]
     return []
 
 

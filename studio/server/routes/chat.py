@@ -62,8 +62,7 @@ def _unknown_model(name: str) -> Response:
 
 @router.post("/chat/completions", response_model=None, responses=DESCRIPTION)
 async def complete(form: forms.ChatForm, request: Request, access: AccessDep) -> dict[str, Any] | Response:
-    """Answer the last message; a follow-up is first rewritten into a self-contained question. Small talk is no run,
-    and neither is a title, tags or follow-up questions that Open WebUI asks for.
+    """Answer the last message; a follow-up is rewritten first. Small talk and tasks of Open WebUI are no runs.
 
     Closing the connection cancels the run. `metadata` contains its `thread`, with which it can be resumed, shown and
     forked, the `question` and the `status`.
@@ -106,14 +105,12 @@ async def _answer(
     if form.model not in METHODS:
         return _unknown_model(form.model)
     question = form.question()
-    if not (text := reply_to_task(question)):
-        question = check_question(question)
-        text = REPLIES["introduction"] if is_command(question) else small_talk_reply(question)
+    text = reply_to_task(question) or (REPLIES["introduction"] if is_command(question) else small_talk_reply(question))
     if text:
         thread, events, rewriting = "", _event_of(text), RewrittenQuestion(question=question, calls={}, warnings=[])
     else:
         await access.require_ready()
-        rewriting = await access.rewrite_follow_up(question, form.turns(), form.model)
+        rewriting = await access.rewrite_follow_up(check_question(question), form.turns(), form.model)
         about: dict[str, Any] = {"values": form.sleuth.values, "budget": form.sleuth.budget.budget()}
         thread = await access.start(RunRequest(question=rewriting.question, method=form.model, **about))
         events = access.follow(thread)

@@ -25,6 +25,7 @@ from sleuth.graphs.runs.history import (
 )
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.console import report_file
+from sleuth.studio.console.output import Formats
 from sleuth.studio.console.survey_table import FORMATS
 from sleuth.studio.server.middleware.auth import EMBEDDED_CHAT, IsEmbedded, Owner
 from sleuth.studio.server.protocols.streaming import DESCRIPTION, EventStream, encode_event
@@ -100,8 +101,8 @@ async def start(form: forms.RunForm, access: AccessDep, is_embedded: IsEmbedded)
     With the thread of a chat (method `chat`), the question is the next message of the chat, which waits for the turns
     before it. A greeting begins a chat, which the list of runs contains once it has a question.
 
-    With a key for `embed.js`, the run is a chat without slash commands, and fields other than `question` and `thread`
-    are ignored.
+    With a key for `embed.js`, the run is a chat without slash commands; other fields than `question` and `thread` are
+    ignored.
     """
     if is_embedded:
         form = _embedded(form)
@@ -234,7 +235,11 @@ async def set_title(thread: ThreadDep, form: forms.TitleForm, access: AccessDep)
     await access.runs.store.threads.merge_metadata(thread.id, {"title": form.title.strip()})
 
 
-@router.get("/{thread}/table", response_class=Response)
+def _files(formats: Formats) -> dict[int | str, dict[str, Any]]:
+    return {200: {"content": {media_type.partition(";")[0]: {} for media_type, _ in formats.values()}}}
+
+
+@router.get("/{thread}/table", response_class=Response, responses=_files(FORMATS))
 async def show_table(
     thread: ThreadDep, access: AccessDep, format: Annotated[Literal["csv", "xlsx", "md", "json"], Query()] = "csv"
 ) -> Response:
@@ -247,7 +252,7 @@ async def show_table(
     return Response(await asyncio.to_thread(write, table), media_type=media_type, headers=headers)
 
 
-@router.get("/{thread}/report", response_class=Response)
+@router.get("/{thread}/report", response_class=Response, responses=_files(report_file.FORMATS))
 async def show_report(
     thread: ThreadDep, access: AccessDep, format: Annotated[Literal["md", "html", "docx"], Query()] = "md"
 ) -> Response:

@@ -1,7 +1,6 @@
 """Readiness of the database, the home, the Chroma server and the model server."""
 
 import asyncio
-import os
 from collections.abc import Coroutine
 from time import monotonic
 from typing import Any, Literal
@@ -13,7 +12,7 @@ from sqlalchemy.engine import Engine
 
 from sleuth.tools.errors import StoreError
 from sleuth.tools.settings import Settings, client_options
-from sleuth.tools.storage.database import in_thread, remedy_at, transaction
+from sleuth.tools.storage.database import in_thread, remedy_of, transaction
 from sleuth.tools.storage.locks import require_restored
 
 SECONDS = 3.0
@@ -72,9 +71,7 @@ class ReadinessProbe:
     @in_thread
     def _home(self) -> None:
         require_restored(self._settings.home)
-        if not os.access(self._settings.home, os.W_OK | os.X_OK):
-            raise StoreError(f"{self._settings.home} is not writable.")
-        if problem := remedy_at(self._settings.home, ""):
+        if problem := remedy_of(self._settings.home / "catalogue.db", ""):
             raise StoreError(problem)
 
 

@@ -73,6 +73,9 @@ def test_every_marker_belongs_to_a_block() -> None:
     for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
         markers = re.findall("^ *<!-- runnable -->$", page.read_text(encoding="utf-8"), re.MULTILINE)
         assert len(markers) == len(blocks(page)), page
+        for language, code in blocks(page):
+            if language == "python":
+                compile(code, str(page), "exec")
 
 
 @pytest.mark.nightly

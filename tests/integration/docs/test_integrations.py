@@ -151,8 +151,8 @@ async def test_opentelemetry(environment: dict[str, str]) -> None:
     [
         ("ask.py", QUESTION, "", ["Edric Gannow\n", "built by Edric Gannow"]),
         ("tool.py", "About the light.", "", ["[1] The Pellowrig Light: “", "I have looked it up: Edric Gannow [1]"]),
-        ("node.py", QUESTION, "", ["It is Edric Gannow."]),
-        ("subgraph.py", QUESTION, "", ["Edric Gannow [1]"]),
+        ("node.py", "", "", ["It is Edric Gannow."]),
+        ("subgraph.py", "", "", ["Edric Gannow [1]"]),
         ("chat.py", "", "Hello!\nWho built it?\nthe light\n", [GREETING, BACK["question"], "Edric Gannow [1]"]),
     ],
 )

@@ -40,6 +40,16 @@ def schemathesis() -> None:
         missing("schemathesis is not installed")
 
 
+def test_description_names_the_media_types_of_files(tmp_path: Path) -> None:
+    paths = create_app(Settings(home=tmp_path, embedder="none"), open_model=opening(Oracle())).openapi()["paths"]
+    word, excel = (f"application/vnd.openxmlformats-officedocument.{kind}" for kind in ("word", "spreadsheet"))
+    for name, kinds in {
+        "table": {"text/csv", "text/markdown", "application/json", f"{excel}ml.sheet"},
+        "report": {"text/markdown", "text/html", f"{word}processingml.document"},
+    }.items():
+        assert paths[f"/v1/runs/{{thread}}/{name}"]["get"]["responses"]["200"]["content"].keys() == kinds
+
+
 @pytest.mark.nightly
 @IN_POSTGRES  # it refuses more than SQLite
 @pytest.mark.usefixtures("schemathesis")

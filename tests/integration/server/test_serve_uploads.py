@@ -1,8 +1,10 @@
 """Uploads: retried until they are ingested, or stopped; ingested files stay complete and indexed."""
 
 import asyncio
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import httpx
 import pytest
@@ -11,7 +13,7 @@ from full_disk import full_disk
 from hashing_embedder import HashingEmbedder
 from index_contents import held
 from postgres_fixture import IN_POSTGRES
-from serve_scene import ANNA, BEN, KEYS, Serve, ended, send, upload
+from serve_scene import ANNA, BEN, KEYS, Serve, ended, events_in, send, upload
 
 from sleuth.studio.server import ingestion as ingests
 from sleuth.tools.errors import EmbedderChanged, ModelUnavailable
@@ -229,6 +231,20 @@ async def test_queued_upload_can_be_stopped(serving: Serve, gated: Gated) -> Non
         assert (await ended(client, first))["status"] == "done"
         assert {row["id"] for row in (await client.get("/v1/documents")).json()} == set(files)
         assert "first" in (await client.get("/v1/documents/one.txt")).json()["text"]
+
+
+async def test_files_of_an_archive_count_in_the_progress_of_an_upload(serving: Serve) -> None:
+    packed = BytesIO()
+    with ZipFile(packed, "w") as archive:
+        for name in ("b.txt", "c.txt", "picture.png"):
+            archive.writestr(name, f"The text of {name}.")
+    async with serving() as client:
+        sent = [("files", ("a.txt", b"The rent.")), ("files", ("more.zip", packed.getvalue()))]
+        ingest = (await client.post("/v1/documents", files=sent)).json()["ingest"]
+        followed = events_in((await client.get(f"/v1/ingests/{ingest}/events")).text)
+        assert all(state["read"] <= state["total"] for _, _, state in followed)
+        end = followed[-1][2]
+        assert (end["status"], end["read"], end["total"], len(end["files"])) == ("done", 3, 3, 2)
 
 
 async def test_own_fields_of_an_upload_can_be_filtered(serving: Serve) -> None:
