@@ -16,46 +16,44 @@ import os
 import shutil
 import sqlite3
 import zlib
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, nullcontext, suppress
 from importlib.metadata import version
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
 from pydantic import BaseModel
-from sqlalchemy import URL
 
-from sleuth.graphs.persistence.store import runs_url
+from sleuth.graphs.persistence.store import runs_folder
 from sleuth.tools.collection.index_set import hold_indexes
 from sleuth.tools.errors import DISTRIBUTION, StoreBusy, StoreDamaged, StoreError, StoreTooNew, UsageError
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.database import catalogue_url, remedy_of
+from sleuth.tools.storage.database import remedy_of
 from sleuth.tools.storage.locks import RESTORING, hold, require_restored
 from sleuth.tools.types import now
 
 FORMAT = 1
 
 MANIFEST = "manifest.json"
+CATALOGUE, RUNS = "catalogue.db", "runs.sqlite"
 CHROMA = "chroma"
-CHROMA_DATABASE = "chroma/chroma.sqlite3"
-FOLDERS = ("originals", "uploads")
-"""Original files of documents, and uploads that wait to be ingested."""
+CHROMA_DATABASE = f"{CHROMA}/chroma.sqlite3"
+_DATABASES = (CATALOGUE, RUNS, CHROMA_DATABASE)
+"""Files that are copied as of one moment."""
 
-FILES = ("thresholds.json", "attributes.npz")
-"""Results of calibration and training."""
+_FOLDERS = ("originals", "uploads", CHROMA)
+"""Original files of documents, uploads that wait to be ingested, vectors."""
 
-_STAGING = "restore"
-"""Folder in SLEUTH_HOME with the extracted archive."""
+_FILES = ("thresholds.json", "attributes.npz")
+"""Results of calibration and training; a restore keeps those that the archive lacks."""
 
 _DERIVED = ("keywords", "mentions", "names")
 """Folders that are built again when they are needed."""
 
-_NO_TAG = "WHERE instr(collection, '@') = 0"
-_COUNTED = {
-    "documents": f"sleuth_documents {_NO_TAG}",
-    "passages": f"sleuth_passages {_NO_TAG}",
-    "runs": "sleuth_threads",
-}
+_STAGING = "restore"
+"""Folder in SLEUTH_HOME with the extracted archive."""
+
+_COUNTED = {"documents": "sleuth_documents", "passages": "sleuth_passages", "runs": "sleuth_threads"}
 
 _UNREADABLE = (BadZipFile, EOFError, LookupError, OSError, NotImplementedError, RuntimeError, ValueError, zlib.error)
 """Errors that `zipfile` and pydantic raise for a damaged archive."""
@@ -78,25 +76,25 @@ async def back_up(settings: Settings, file: Path) -> Manifest:
         StoreBusy: another process changes the documents or updates the indexes.
         StoreError: a database cannot be read, or the archive cannot be written.
     """
-    sources = databases(settings)
+    places = _places(settings)
     if await asyncio.to_thread(file.exists):
         raise UsageError(f"{file} exists already. Choose another name; a backup is never overwritten.")
-    if not any(path.exists() for path in sources.values()):
+    if not _has_data(places):
         raise UsageError(f"{settings.home} has no documents and no runs. Set SLEUTH_HOME to the folder to back up.")
     require_restored(settings.home)
     async with hold(settings.home, "shared", command="sleuth backup", wait=settings.wait):
-        return await asyncio.to_thread(_write, settings, sources, file)
+        return await asyncio.to_thread(_write, places, file)
 
 
-def _write(settings: Settings, sources: dict[str, Path], file: Path) -> Manifest:
+def _write(places: Mapping[str, Path], file: Path) -> Manifest:
     draft = file.with_name(f"{file.name}.partial")
-    archive, copy = draft / "archive", draft / "copy"
+    archive = draft / "archive"
     shutil.rmtree(draft, ignore_errors=True)  # of a backup that was killed
     try:
         draft.mkdir(mode=0o700)
         # Vectors and original files hardly become smaller at a higher level.
         with ZipFile(archive, "w", ZIP_DEFLATED, compresslevel=1, strict_timestamps=False) as opened:
-            manifest = _fill(opened, settings, sources, copy)
+            manifest = _fill(opened, places, draft / "copy")
         with archive.open("rb") as written:
             os.fsync(written.fileno())
         archive.chmod(0o600)  # it has documents and questions in plain text
@@ -109,29 +107,34 @@ def _write(settings: Settings, sources: dict[str, Path], file: Path) -> Manifest
     return manifest
 
 
-def _fill(archive: ZipFile, settings: Settings, sources: dict[str, Path], copy: Path) -> Manifest:
-    home, counts = settings.home, dict[str, int]()
-    for name, path in sources.items():
-        if path.exists():
-            _copy_database(path, copy)
-            counts |= _count(copy)
-            archive.write(copy, name)
-            copy.unlink()
-    for name in (*FILES, *FOLDERS):
-        _add(archive, home, name)
-    if (home / CHROMA_DATABASE).exists():
-        with hold_indexes(home):
-            _copy_database(home / CHROMA_DATABASE, copy)
-            archive.write(copy, CHROMA_DATABASE)
-            _add(archive, home, CHROMA)
+def _fill(archive: ZipFile, places: Mapping[str, Path], copy: Path) -> Manifest:
+    counts: dict[str, int] = {}
+    for name, place in places.items():
+        with hold_indexes(place.parent) if name == CHROMA and place.exists() else nullcontext():
+            counts |= _add(archive, name, place, copy)
     counts["originals"] = sum(name.startswith("originals/") for name in archive.namelist())
     manifest = Manifest(format=FORMAT, release=version(DISTRIBUTION), created_at=now(), counts=counts)
     archive.writestr(MANIFEST, manifest.model_dump_json(indent=1))
     return manifest
 
 
-def _copy_database(source: Path, target: Path) -> None:
-    """Copy a SQLite database as of one moment; others may write to it meanwhile."""
+def _add(archive: ZipFile, name: str, place: Path, copy: Path) -> dict[str, int]:
+    """Add a file or the files of a folder, if they exist; return the counts of a database."""
+    counts: dict[str, int] = {}
+    for path in filter(Path.is_file, sorted([place, *place.rglob("*")])):
+        inside = PurePosixPath(name, path.relative_to(place)).as_posix()
+        if inside in _DATABASES:
+            counts |= _copy_database(path, copy)
+            archive.write(copy, inside)
+            copy.unlink()
+        elif not inside.startswith(_DATABASES):  # such as a write-ahead log
+            with suppress(FileNotFoundError):  # another process may delete it
+                archive.write(path, inside)
+    return counts
+
+
+def _copy_database(source: Path, target: Path) -> dict[str, int]:
+    """Copy a SQLite database as of one moment, while others may write to it; return the numbers of its rows."""
     try:
         with (
             closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=rw", uri=True)) as old,
@@ -139,34 +142,18 @@ def _copy_database(source: Path, target: Path) -> None:
         ):
             old.backup(new)
             (result,) = new.execute("PRAGMA quick_check(1)").fetchone()
-            problem = "" if result == "ok" else " ".join(result.split())
+            if result != "ok":
+                raise sqlite3.DatabaseError(" ".join(result.split()))
+            tables = {name for (name,) in new.execute("SELECT name FROM sqlite_master")}
+            queries = {name: f"SELECT count(*) FROM {table}" for name, table in _COUNTED.items() if table in tables}  # noqa: S608
+            return {name: int(new.execute(query).fetchone()[0]) for name, query in queries.items()}
     except sqlite3.OperationalError as error:
         raise StoreError(f"{source} cannot be copied: {error}. {remedy_of(source, 'Try again.')}") from error
     except sqlite3.Error as error:
-        problem = str(error)
-    if problem:
         advice = "Restore an earlier backup with `sleuth restore`."
         if source.parent.name == CHROMA:
             advice = f"Its vectors are derived from the documents: stop `sleuth serve`, and delete {source.parent}."
-        raise StoreDamaged(f"{source} is damaged ({problem}), so no backup was written. {advice}")
-
-
-def _count(database: Path) -> dict[str, int]:
-    """Return the numbers of rows of the tables that a database has."""
-    with closing(sqlite3.connect(database)) as connection:
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-        present = {name: rows for name, rows in _COUNTED.items() if rows.split()[0] in tables}
-        queries = {name: f"SELECT count(*) FROM {rows}" for name, rows in present.items()}  # noqa: S608
-        return {name: int(connection.execute(query).fetchone()[0]) for name, query in queries.items()}
-
-
-def _add(archive: ZipFile, home: Path, name: str) -> None:
-    """Add a file or the files of a folder, if they exist; the database of Chroma was added as a copy."""
-    for path in sorted([home / name, *(home / name).rglob("*")]):
-        inside = path.relative_to(home).as_posix()
-        if path.is_file() and not inside.startswith(CHROMA_DATABASE):
-            with suppress(FileNotFoundError):  # another process may delete it
-                archive.write(path, inside)
+        raise StoreDamaged(f"{source} is damaged ({error}), so no backup was written. {advice}") from error
 
 
 async def restore(settings: Settings, file: Path, *, force: bool = False) -> Manifest:
@@ -187,14 +174,14 @@ async def restore(settings: Settings, file: Path, *, force: bool = False) -> Man
 
 
 def _restore(settings: Settings, file: Path, force: bool) -> Manifest:
-    staging, mark, targets = settings.home / _STAGING, settings.home / RESTORING, databases(settings)
+    staging, mark, places = settings.home / _STAGING, settings.home / RESTORING, _places(settings)
     shutil.rmtree(staging, ignore_errors=True)  # of a restore that was killed
     try:
         with open_archive(file) as (archive, manifest):
-            if not (force or mark.exists()) and any(path.exists() for path in targets.values()):
+            if _has_data(places) and not (force or mark.exists()):
                 raise UsageError(f"{settings.home} has documents or runs already. Add --force to replace all of them.")
-            for path in targets.values():
-                _require_unused(path)
+            _require_unused(places[CATALOGUE])
+            _require_unused(places[RUNS])
             try:
                 archive.extractall(staging)
             except OSError as error:
@@ -204,7 +191,7 @@ def _restore(settings: Settings, file: Path, force: bool) -> Manifest:
         os.sync()
         mark.touch()
         os.sync()
-        _replace(settings, targets, staging)
+        _replace(places | {name: settings.home / name for name in _DERIVED}, staging)
         os.sync()
         mark.unlink()
     finally:
@@ -224,12 +211,11 @@ def _require_unused(path: Path) -> None:
                 return
 
 
-def _replace(settings: Settings, targets: dict[str, Path], staging: Path) -> None:
+def _replace(places: Mapping[str, Path], staging: Path) -> None:
     """Move the extracted data into its places; what is derived is removed, and built again when it is needed."""
-    places = targets | {name: settings.home / name for name in (*FOLDERS, CHROMA, *_DERIVED, *FILES)}
     for name, place in places.items():
         new = staging / name
-        if new.exists() or name not in FILES:
+        if new.exists() or name not in _FILES:
             for path in (place, *(place.with_name(f"{place.name}{suffix}") for suffix in ("-wal", "-shm"))):
                 if path.is_dir():
                     shutil.rmtree(path)
@@ -240,8 +226,8 @@ def _replace(settings: Settings, targets: dict[str, Path], staging: Path) -> Non
             shutil.move(new, place)
 
 
-def databases(settings: Settings) -> dict[str, Path]:
-    """Return the SQLite databases of a home by their names in the archive; they need not exist.
+def _places(settings: Settings) -> dict[str, Path]:
+    """Return the files and folders of a home by their names in the archive; they need not exist.
 
     Raises:
         UsageError: documents and runs are in Postgres.
@@ -251,9 +237,12 @@ def databases(settings: Settings) -> dict[str, Path]:
             "SLEUTH_DATABASE_URL is set: documents and runs are in Postgres, which `sleuth backup` and "
             "`sleuth restore` do not copy. Use pg_dump and pg_restore, and copy SLEUTH_HOME."
         )
-    urls = catalogue_url(settings.home, None), runs_url(settings)
-    files = [Path(url.database) for url in urls if isinstance(url, URL) and url.database]
-    return {file.name: file for file in files}
+    parts = {name: settings.home / name for name in (CATALOGUE, RUNS, *_FILES, *_FOLDERS)}
+    return parts | {RUNS: runs_folder(settings) / RUNS}
+
+
+def _has_data(places: Mapping[str, Path]) -> bool:
+    return places[CATALOGUE].exists() or places[RUNS].exists()
 
 
 @contextmanager

@@ -155,7 +155,7 @@ class LLMClient(ModelClient):
         """
         async with await asyncio.to_thread(Endpoint, settings) as endpoint:
             listed = await endpoint.models()
-            chosen = _choose(settings, listed)
+            chosen = choose_models(settings, listed)
             file = settings.home / "capabilities.json"
             served = {
                 name: ServedModel(
@@ -197,8 +197,13 @@ class LLMClient(ModelClient):
         return counted if counted is not None else await super().count_tokens(messages, role=role)
 
 
-def _choose(settings: Settings, listed: dict[str, int] | None) -> dict[str, str]:
-    """Return the model of each role; "default" is for all others. Without a list, no name is checked."""
+def choose_models(settings: Settings, listed: Mapping[str, int] | None) -> dict[str, str]:
+    """Return the model of each role; "default" is for all others. Without a list, no name is checked.
+
+    Raises:
+        UsageError: no model is chosen, and the server lists several or has no list.
+        UnknownName: a chosen model is not in the list, or there is no such role.
+    """
     name = settings.models.get("default") or settings.model
     if name is None:
         if listed is None:

@@ -20,15 +20,15 @@ from rich.table import Table
 from rich.text import Text
 from sqlalchemy import func, inspect, make_url, select
 
+from sleuth.agents.llm.client import LLMClient, choose_models
 from sleuth.agents.llm.endpoint import Endpoint
 from sleuth.agents.llm.server_features import find_window
-from sleuth.agents.model import EVIDENCE_CHECKER
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.console.output import JsonOption, activity, counted, emit
 from sleuth.studio.model_server.models import DEMO_NOTICES
 from sleuth.tools.collection import Collection
 from sleuth.tools.collection.duplicates import find_duplicates
-from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
+from sleuth.tools.errors import SleuthError, StoreError, StoreTooNew
 from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search.vectors import NONE
 from sleuth.tools.search.vectors.embedder import find_packaged, is_default
@@ -39,9 +39,14 @@ from sleuth.tools.tracing.callbacks import endpoint, open_tracer
 
 SECONDS = 10.0
 CONNECT_SECONDS = 4
-MOST_MODELS = 5
 LEAST_FREE = 1 << 30  # bytes
 EMPTY = "empty, nothing was ingested yet"
+FEATURES = {
+    "schema": ("schemas", "not guided by the server: schemas are written into the prompts"),
+    "copies": ("quotes", "not guided by the server: more quotes fail verification"),
+    "logprobs": ("log-probabilities", "not given: probabilities are 0.5, and crp-rag has no perplexity"),
+}
+"""Features of a model server that methods use: their names, and what happens without them."""
 VLLM = "sleuth model serve --print-command MODEL prints the flags of a vLLM server, which has all of this"
 
 
@@ -129,8 +134,6 @@ async def _run_check(name: str, check: Awaitable[str], fix: str) -> Finding:
 
 async def examine_model(settings: Settings) -> list[Finding]:
     """Probe the model server again for the features that methods use; one failed finding if it does not answer."""
-    from sleuth.agents.llm.client import LLMClient
-
     await asyncio.to_thread((settings.home / "capabilities.json").unlink, missing_ok=True)
     try:
         async with LLMClient.open(settings) as client:
@@ -140,13 +143,8 @@ async def examine_model(settings: Settings) -> list[Finding]:
     window, can = served.window, served.can
     by = "assumed, as the server does not report it" if window.is_assumed else window.server
     detail = f"{served.name} has {window.tokens:,} tokens" + (f" ({by})" if by else "")
-    features = [
-        ("schemas", "schema", "not guided by the server: schemas are written into the prompts"),
-        ("quotes", "copies", "not guided by the server: more quotes fail verification"),
-        ("log-probabilities", "logprobs", "not given: probabilities are 0.5, and crp-rag has no perplexity"),
-    ]
     findings = [Finding(name="context window", ok=True, detail=detail, fix=window.advice)]
-    for name, key, without in features:
+    for key, (name, without) in FEATURES.items():
         has = key in can
         findings.append(Finding(name=name, ok=True, detail="supported" if has else without, fix="" if has else VLLM))
     return findings
@@ -180,25 +178,16 @@ def _home(settings: Settings) -> str:
 async def _model_server(settings: Settings) -> str:
     async with Endpoint(settings.model_copy(update={"timeout": CONNECT_SECONDS})) as endpoint:
         listed = await endpoint.models()
-        if listed is None and settings.model:
-            return f"{settings.model_url} has no list of models; {settings.model} is not checked"
-        listed = listed or {}
-        names = list(listed)
-        absent = {settings.model, *settings.models.values()} - {None, EVIDENCE_CHECKER, *names}
-        if absent or not names:
-            missing = ", ".join(map(str, absent)) or "any model"
-            listing = ", ".join(names) or "nothing"
-            raise ModelError(f"{settings.model_url} does not serve {missing}; it lists: {listing}")
-        if len(names) > 1 and settings.model is None and "default" not in settings.models:
-            raise ModelError(f"{settings.model_url} lists several models, set SLEUTH_MODEL to one: {', '.join(names)}")
+        names = sorted(set(choose_models(settings, listed).values()))
+        if listed is None:
+            return f"{settings.model_url} has no list of models; {', '.join(names)} is not checked"
         served = []
-        for name in names[:MOST_MODELS]:  # with the window, if the server reports it without loading the model
+        for name in names:  # with the window, if the server reports it without loading the model
             window = await find_window(endpoint, name, listed[name], load=False)
             advice = f": {window.advice}" if window.advice else ""
             served.append(name if window.is_assumed else f"{name} ({window.tokens} tokens{advice})")
-    more = f" and {len(listed) - MOST_MODELS} more" if len(listed) > MOST_MODELS else ""
     notices = [f". {notice}" for name, notice in DEMO_NOTICES.items() if name in names]
-    return f"{settings.model_url} serves {', '.join(served)}{more}{''.join(notices)}"
+    return f"{settings.model_url} serves {', '.join(served)}{''.join(notices)}"
 
 
 async def _embedder(settings: Settings) -> str:
