@@ -8,6 +8,7 @@ starts no repetition that would end after ten minutes, and fails if a test faile
 import os
 import subprocess
 import sys
+from pathlib import Path
 from time import monotonic
 
 REPETITIONS = 5
@@ -21,7 +22,7 @@ PASSED, NO_TESTS = 0, 5
 def changed() -> list[str]:
     """Return the test modules that the last day's commits added or changed, and that still exist."""
     listed = subprocess.run(CHANGED, capture_output=True, check=True, text=True).stdout.splitlines()
-    return sorted(name for name in {*listed} if os.path.exists(name))
+    return sorted(name for name in {*listed} if Path(name).exists())
 
 
 def main() -> int:
