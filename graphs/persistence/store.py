@@ -64,26 +64,24 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
     engine = await asyncio.to_thread(open_engine, runs_url(settings))
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", lambda connection, _record: connection.execute(UNSYNCED))
-    try:
-        async with AsyncExitStack() as opened:
-            opened.enter_context(translated_failures(engine))
-            if engine.dialect.name == "sqlite":
-                await asyncio.to_thread(_warn_of_lost_runs, settings)
-                locks: ThreadLocks = FileThreadLocks(runs_folder(settings) / "leases")
-            else:
-                locks = await asyncio.to_thread(PostgresThreadLocks, engine)
-            async with _exclusively(locks):
-                await asyncio.to_thread(prepare_tables, engine)
-                store = Store(
-                    saver=await opened.enter_async_context(_saver(settings, engine, locks)),
-                    archive=await asyncio.to_thread(SqlArchive, engine),
-                    threads=Threads(engine, settings.owner, locks),
-                    engine=engine,
-                    locks=locks,
-                )
-            yield store
-    finally:
-        await asyncio.to_thread(engine.dispose)
+    async with AsyncExitStack() as opened:
+        opened.enter_context(translated_failures(engine))
+        opened.push_async_callback(asyncio.to_thread, engine.dispose)
+        if engine.dialect.name == "sqlite":
+            await asyncio.to_thread(_warn_of_lost_runs, settings)
+            locks: ThreadLocks = FileThreadLocks(runs_folder(settings) / "leases")
+        else:
+            locks = await asyncio.to_thread(PostgresThreadLocks, engine)
+        async with _exclusively(locks):
+            await asyncio.to_thread(prepare_tables, engine)
+            store = Store(
+                saver=await opened.enter_async_context(_saver(settings, engine, locks)),
+                archive=await asyncio.to_thread(SqlArchive, engine),
+                threads=Threads(engine, settings.owner, locks),
+                engine=engine,
+                locks=locks,
+            )
+        yield store
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 Each runs in an event loop in a thread of its own, so that they also work where a loop is running, as in notebooks.
 """
 
+import ctypes
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
 from contextlib import ExitStack, aclosing, contextmanager
 from functools import partial, wraps
@@ -24,9 +25,6 @@ from sleuth.tools.settings import Settings
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-_OPEN_ELSEWHERE: list[ExitStack] = []
-"""What a forked process leaves to the one that opened it: closing it would wait for a thread that the fork lacks."""
 
 
 def _blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
@@ -103,8 +101,8 @@ def open(
         try:
             yield SyncSleuth(portal, opened)
         finally:
-            if opened.opener.is_forked():
-                _OPEN_ELSEWHERE.append(stack.pop_all())
+            if opened.opener.is_forked():  # closing it, also at the exit, would wait for a thread that the fork lacks
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(stack.pop_all()))
 
 
 ask = _blocking(functions.ask)

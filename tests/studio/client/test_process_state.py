@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 HOST = """
 import asyncio, gc, locale, logging, os, signal, sys, threading, warnings
 from decimal import getcontext
@@ -74,6 +76,7 @@ if {*telemetry} != {"1"}:
 """
 
 
+@pytest.mark.nightly
 def test_home_leaves_the_process_as_it_was(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", HOST, tmp_path], capture_output=True, text=True, check=False)
     assert (done.stdout, done.returncode) == ("", 0), done.stdout + done.stderr
