@@ -105,7 +105,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 def after_reason(state: State) -> Literal["retrieve", "answer"]:
     """Route to the search with the latest sentence, until the last."""
-    return "answer" if state.concluded else "retrieve"
+    return "answer" if state.concluded or state.halted else "retrieve"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:

@@ -119,7 +119,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 def after_act(state: State) -> Literal["retrieve", "answer"]:
     """Route to the tool, or to the end."""
-    return "retrieve" if state.query else "answer"
+    return "retrieve" if state.query and not state.halted else "answer"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:

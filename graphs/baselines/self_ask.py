@@ -17,7 +17,7 @@ from sleuth.agents.roles.inputs import StepsInput
 from sleuth.agents.roles.planning import FOLLOW_UP, FollowUp
 from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
-from sleuth.graphs.core.node import Call, known_notes, new_graph, node, node_with
+from sleuth.graphs.core.node import Call, check_budget, known_notes, new_graph, node, node_with
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update
 from sleuth.graphs.evidence.outcomes import answer_question, as_steps, finish, make_note, read_answer, stated_answer
 from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
@@ -100,7 +100,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 def after_plan(state: State) -> Literal["retrieve", "answer"]:
     """Route to the follow-up question, or to the end."""
-    return "retrieve" if state.follow_up else "answer"
+    return "retrieve" if state.follow_up and not state.halted else "answer"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
@@ -109,7 +109,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge(START, "plan")
     graph.add_conditional_edges("plan", after_plan)
     graph.add_edge("retrieve", "read")
-    graph.add_edge_unless_halted("read", "plan")
+    graph.add_conditional_edges("read", check_budget, {"left": "plan", "spent": "answer"})
     graph.add_edge("answer", END)
     return graph
 

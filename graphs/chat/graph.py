@@ -28,7 +28,7 @@ from sleuth.graphs.core.answer import Subrun, Verdict, total_cost
 from sleuth.graphs.core.approval import AwaitsApproval, Reply, ask_approval, read_rows
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.core.method import CHAT, MODELLESS_METHOD, Method, summarize_update
-from sleuth.graphs.core.node import Call, new_graph, node
+from sleuth.graphs.core.node import Call, check_budget, new_graph, node
 from sleuth.graphs.core.state import RunState, Update, same_question
 from sleuth.graphs.core.streaming import AnswerStream
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
@@ -255,6 +255,8 @@ def _reply(state: State) -> tuple[AIMessage, Verdict]:
 
 def understand(state: State) -> Literal["converse", "clarify", "refine", "plan", "answer"]:
     """Route by the kind of the message."""
+    if state.halted:
+        return "answer"
     match state.kind:
         case "small talk":
             return "converse"
@@ -267,11 +269,13 @@ def understand(state: State) -> Literal["converse", "clarify", "refine", "plan",
 
 def send(state: State) -> Literal["refine", "answer"]:
     """Route to the reply to small talk; without one the message is looked up."""
-    return "answer" if state.verdict else "refine"
+    return "answer" if state.verdict or state.halted else "refine"
 
 
 def wait(state: State) -> Literal["listen", "refine", "answer"]:
     """Route to the reply of the person after a clarifying question."""
+    if state.halted:
+        return "answer"
     return "listen" if state.verdict else "refine"
 
 
@@ -282,6 +286,8 @@ def hear(state: State) -> Literal["refine", "listen"]:
 
 def begin(state: State) -> Literal["approve", "act", "answer"]:
     """Route to the person if there is a plan to approve."""
+    if state.halted:
+        return "answer"
     return "approve" if state.plan else "act"
 
 
@@ -300,7 +306,7 @@ def graph() -> StateGraph[State, Context, Message, State]:
     graph.add_conditional_edges("converse", send)
     graph.add_conditional_edges("clarify", wait)
     graph.add_conditional_edges("listen", hear)
-    graph.add_edge_unless_halted("refine", "plan")
+    graph.add_conditional_edges("refine", check_budget, {"left": "plan", "spent": "answer"})
     graph.add_conditional_edges("plan", begin)
     graph.add_conditional_edges("approve", carry_out)
     graph.add_edge("act", "answer")

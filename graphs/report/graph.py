@@ -259,7 +259,7 @@ async def collate(state: State, call: Call[Settings]) -> Update:
 
 def begin(state: State) -> list[Send] | Literal["approve", "collate"]:
     """Route to the person, who approves the outline, or send each section to its research."""
-    if state.decision == "reject":
+    if state.decision == "reject" or state.halted:
         return "collate"
     if not state.decision:
         return "approve"
@@ -272,12 +272,12 @@ def begin(state: State) -> list[Send] | Literal["approve", "collate"]:
 
 def settle(state: State) -> Literal["retrieve", "collate"]:
     """Route to another search while sentences are not settled."""
-    return "retrieve" if state.drafts else "collate"
+    return "retrieve" if state.drafts and not state.halted else "collate"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = new_graph(State, outline, approve, research, write, review, retrieve, collate, ending="collate")
+    graph = new_graph(State, outline, approve, research, write, review, retrieve, collate)
     graph.add_edge(START, "outline")
     graph.add_conditional_edges("outline", begin, ["approve", "research", "collate"])
     graph.add_conditional_edges("approve", begin, ["approve", "research", "collate"])

@@ -281,9 +281,9 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 def begin(state: State) -> Literal["approve", "select", "answer"]:
     """Route to the person, who approves the columns, or to the documents."""
-    if state.decision == "reject":
+    if state.decision == "reject" or state.halted:
         return "answer"
-    return "select" if state.decision or state.halted else "approve"
+    return "select" if state.decision else "approve"
 
 
 def read_batch(state: State) -> list[Send] | Literal["aggregate"]:

@@ -24,7 +24,7 @@ from sleuth.agents.roles import inputs, judging
 from sleuth.graphs.core.answer import Note, Subrun, Verdict, evidence_in, make_verdict, refusal_text
 from sleuth.graphs.core.context import CheckedSettings, Context, parse_json
 from sleuth.graphs.core.method import Method, summarize_update
-from sleuth.graphs.core.node import Call, new_graph, node
+from sleuth.graphs.core.node import Call, check_budget, new_graph, node
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
 from sleuth.graphs.delegation import check_method
@@ -173,14 +173,14 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 def escalate(state: State) -> Literal["plan", "answer"]:
     """Route to the next method if the answer was rejected."""
-    return "plan" if _more(state) and _latest(state)[1]["doubt"] else "answer"
+    return "plan" if _more(state) and _latest(state)[1]["doubt"] and not state.halted else "answer"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
     graph = new_graph(State, plan, act, verify, answer)
     graph.add_edge(START, "plan")
-    graph.add_edge_unless_halted("plan", "act")
+    graph.add_conditional_edges("plan", check_budget, {"left": "act", "spent": "answer"})
     graph.add_edge("act", "verify")
     graph.add_conditional_edges("verify", escalate)
     graph.add_edge("answer", END)

@@ -30,7 +30,7 @@ from sleuth.agents.roles.judging import VERIFY
 from sleuth.graphs.core.answer import Note, Threshold, make_verdict
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
-from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with, nothing
+from sleuth.graphs.core.node import Call, check_budget, gather_by_key, new_graph, node, node_with, nothing
 from sleuth.graphs.core.state import Keyed, KeysOf, PassageRef, Question, RunState, Update
 from sleuth.graphs.core.thresholds import choose_threshold
 from sleuth.graphs.evidence.outcomes import as_steps, stated_answer, verdict_for
@@ -288,6 +288,8 @@ async def leave_shortcut(state: State, call: Call[Settings]) -> Update:
 
 def grow(state: State) -> Literal["expand", "retrieve", "select_paths"]:
     """Route to the next layer until every sink is a last step; then to the retrieval for the steps."""
+    if state.halted:
+        return "select_paths"
     if state.wave:
         return "retrieve"
     return "expand" if not state.nodes or open_sinks(state.nodes) else "select_paths"
@@ -296,7 +298,7 @@ def grow(state: State) -> Literal["expand", "retrieve", "select_paths"]:
 def after_verify(state: State) -> Literal["select_paths", "leave_shortcut"]:
     """Route to the paths, unless the shortcut's knowledge does not suffice."""
     lacking = open_sinks(state.nodes) and SOURCE not in _sufficient(state)
-    return "leave_shortcut" if lacking else "select_paths"
+    return "leave_shortcut" if lacking and not state.halted else "select_paths"
 
 
 def after_select_paths(state: State) -> Literal["reason", "__end__"]:
@@ -313,13 +315,13 @@ def after_reason(state: State) -> Literal["integrate", "leave_shortcut"]:
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
     nodes = try_shortcut, expand, merge, retrieve, aggregate, verify, select_paths, reason, integrate, leave_shortcut
-    graph = new_graph(State, *nodes, ending="select_paths")
+    graph = new_graph(State, *nodes)
     graph.add_edge(START, "try_shortcut")
     graph.add_conditional_edges("try_shortcut", grow)
-    graph.add_edge_unless_halted("expand", "merge")
+    graph.add_conditional_edges("expand", check_budget, {"left": "merge", "spent": "select_paths"})
     graph.add_conditional_edges("merge", grow)
     graph.add_edge("retrieve", "aggregate")
-    graph.add_edge_unless_halted("aggregate", "verify")
+    graph.add_conditional_edges("aggregate", check_budget, {"left": "verify", "spent": "select_paths"})
     graph.add_conditional_edges("verify", after_verify)
     graph.add_conditional_edges("select_paths", after_select_paths)
     graph.add_conditional_edges("reason", after_reason)

@@ -225,6 +225,8 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 def onward(state: State) -> Literal["retrieve_coarse", "refine", "answer"]:
     """Route to the steps in progress, else to the next ones, else to the answer."""
+    if state.halted:
+        return "answer"
     if state.open_steps():
         return "retrieve_coarse"
     return "refine" if state.is_unfinished() else "answer"
@@ -232,6 +234,8 @@ def onward(state: State) -> Literal["retrieve_coarse", "refine", "answer"]:
 
 def after_draft(state: State) -> Literal["retrieve_fine", "refine", "answer"]:
     """Route to the review of drafts that need one."""
+    if state.halted:
+        return "answer"
     if state.open_steps():
         return "retrieve_fine"
     return "refine" if state.is_unfinished() else "answer"

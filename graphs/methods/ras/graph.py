@@ -30,7 +30,7 @@ from sleuth.agents.roles.planning import NO_RETRIEVAL, SUBQ, SUFFICIENT, SoFar
 from sleuth.graphs.core.answer import Note, make_verdict
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method, summarize_update
-from sleuth.graphs.core.node import Call, known_notes, new_graph, node, node_with
+from sleuth.graphs.core.node import Call, check_budget, known_notes, new_graph, node, node_with
 from sleuth.graphs.core.state import Keyed, PassageRef, Question, RunState, Update
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer, verdict_of_sentences
 from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
@@ -175,7 +175,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 def after_plan(state: State) -> Literal["retrieve", "answer"]:
     """Route to the sub-query, or to the end."""
-    return "retrieve" if state.decision == SUBQ else "answer"
+    return "retrieve" if state.decision == SUBQ and not state.halted else "answer"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
@@ -184,7 +184,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge(START, "plan")
     graph.add_conditional_edges("plan", after_plan)
     graph.add_edge("retrieve", "structure")
-    graph.add_edge_unless_halted("structure", "plan")
+    graph.add_conditional_edges("structure", check_budget, {"left": "plan", "spent": "answer"})
     graph.add_edge("answer", END)
     return graph
 

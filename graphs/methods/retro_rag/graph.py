@@ -27,7 +27,7 @@ from sleuth.agents.roles import inputs, judging, reasoning
 from sleuth.graphs.core.answer import Note, Threshold, make_verdict
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method, summarize_update
-from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with
+from sleuth.graphs.core.node import Call, check_budget, gather_by_key, new_graph, node, node_with
 from sleuth.graphs.core.state import Keyed, PassageRef, Question, RunState, Update
 from sleuth.graphs.core.thresholds import choose_threshold
 from sleuth.graphs.evidence.citations import find_support, verified_citations
@@ -273,6 +273,8 @@ def after_answer(state: State) -> Literal["verify", "__end__"]:
 
 def after_verify(state: State) -> Literal["discover", "answer", "__end__"]:
     """Route to a further round, unless the answer was final."""
+    if state.halted:
+        return "answer"
     return "__end__" if state.verdict else "discover"
 
 
@@ -284,8 +286,8 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge("collate", "answer")
     graph.add_conditional_edges("answer", after_answer)
     graph.add_conditional_edges("verify", after_verify)
-    graph.add_edge_unless_halted("discover", "plan")
-    graph.add_edge_unless_halted("plan", "retrieve")
+    graph.add_conditional_edges("discover", check_budget, {"left": "plan", "spent": "answer"})
+    graph.add_conditional_edges("plan", check_budget, {"left": "retrieve", "spent": "answer"})
     return graph
 
 

@@ -107,7 +107,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 def after_reason(state: State) -> Literal["retrieve", "reason", "answer"]:
     """Route to the search, to the end, or back to the model, whose last text is then corrected."""
-    if state.said is not None:
+    if state.halted or state.said is not None:
         return "answer"
     return "retrieve" if state.query else "reason"
 
