@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.roles.reasoning import THINK, ThinkInput
@@ -20,6 +20,7 @@ from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPap
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, new_graph, node
 from sleuth.graphs.core.state import Lines, PassageRef, Question, RunState, Update
+from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.citations import find_support
 from sleuth.graphs.evidence.outcomes import Generation, as_steps, finish, generate, make_note, stated_answer
 from sleuth.graphs.evidence.retrieval import as_sources, make_query, search_passages
@@ -114,7 +115,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge(START, "retrieve")
     graph.add_edge("retrieve", "reason")
     graph.add_conditional_edges("reason", after_reason)
-    graph.add_edge("answer", END)
+    add_evidence_check(graph, "answer")
     return graph
 
 

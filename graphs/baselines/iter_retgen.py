@@ -17,6 +17,7 @@ from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, new_graph, node, node_with
 from sleuth.graphs.core.state import Keyed, PassageRef, Question, RunState, Update
+from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.outcomes import Generation, finish, generate, make_note
 from sleuth.graphs.evidence.retrieval import search_passages, short_names
 from sleuth.tools.search import Mode, Query
@@ -81,6 +82,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge(START, "retrieve")
     graph.add_edge("retrieve", "answer")
     graph.add_conditional_edges("answer", after_answer)
+    add_evidence_check(graph, "answer")
     return graph
 
 

@@ -8,13 +8,14 @@ Inherited notes are shown to the reader next to the passages.
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from pydantic import Field
 
 from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, new_graph, node, node_with, nothing
 from sleuth.graphs.core.state import PassageRef, Question, RunState, Update
+from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.outcomes import as_steps, finish, read_answer
 from sleuth.graphs.evidence.retrieval import search_passages, short_names
 from sleuth.tools.search import Mode, Query
@@ -59,7 +60,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph = new_graph(State, retrieve, answer)
     graph.add_edge(START, "retrieve")
     graph.add_edge("retrieve", "answer")
-    graph.add_edge("answer", END)
+    add_evidence_check(graph, "answer")
     return graph
 
 

@@ -11,7 +11,7 @@ it answers: for the question itself if the model asks for nothing.
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.role import Role
@@ -21,6 +21,7 @@ from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, new_graph, node, node_with, nothing
 from sleuth.graphs.core.state import Keyed, PassageRef, Question, RunState, Update
+from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, finish, generate, make_note, stated_answer
 from sleuth.graphs.evidence.retrieval import Round, make_query, read_around, search_passages
@@ -128,7 +129,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge(START, "act")
     graph.add_conditional_edges("act", after_act)
     graph.add_edge("retrieve", "act")
-    graph.add_edge("answer", END)
+    add_evidence_check(graph, "answer")
     return graph
 
 

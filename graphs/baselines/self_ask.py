@@ -10,7 +10,7 @@ for the question itself if the model asks for nothing.
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.roles.inputs import StepsInput
@@ -19,6 +19,7 @@ from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, check_budget, known_notes, new_graph, node, node_with
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update
+from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.outcomes import answer_question, as_steps, finish, make_note, read_answer, stated_answer
 from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
 from sleuth.tools.search import Mode
@@ -110,7 +111,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_conditional_edges("plan", after_plan)
     graph.add_edge("retrieve", "read")
     graph.add_conditional_edges("read", check_budget, {"left": "plan", "spent": "answer"})
-    graph.add_edge("answer", END)
+    add_evidence_check(graph, "answer")
     return graph
 
 

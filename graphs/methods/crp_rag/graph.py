@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.formatting import Source, Step
@@ -33,6 +33,7 @@ from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, check_budget, gather_by_key, new_graph, node, node_with, nothing
 from sleuth.graphs.core.state import Keyed, KeysOf, PassageRef, Question, RunState, Update
 from sleuth.graphs.core.thresholds import choose_threshold
+from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.outcomes import as_steps, stated_answer, verdict_for
 from sleuth.graphs.evidence.retrieval import as_sources, search_passages
 from sleuth.graphs.methods.crp_rag import path_answers, reasoning_graph
@@ -325,8 +326,8 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_conditional_edges("verify", after_verify)
     graph.add_conditional_edges("select_paths", after_select_paths)
     graph.add_conditional_edges("reason", after_reason)
-    graph.add_edge("integrate", END)
     graph.add_edge("leave_shortcut", "expand")
+    add_evidence_check(graph, "select_paths", "integrate")
     return graph
 
 

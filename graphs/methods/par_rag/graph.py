@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Annotated, Any, Literal
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.model_calls.caller import ModelCaller
@@ -29,6 +29,7 @@ from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPap
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with
 from sleuth.graphs.core.state import Keyed, KeysOf, PassageRef, Question, RunState, Update, same_question
+from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.citations import verify_quotes
 from sleuth.graphs.evidence.outcomes import answer_question, as_steps, stated_answer
 from sleuth.graphs.evidence.retrieval import as_sources, search_passages
@@ -251,7 +252,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge("retrieve_fine", "review")
     graph.add_conditional_edges("review", onward)
     graph.add_conditional_edges("refine", onward)
-    graph.add_edge("answer", END)
+    add_evidence_check(graph, "answer")
     return graph
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from pydantic import AfterValidator, Field
 
 from sleuth.agents.formatting import SubQuery
@@ -32,6 +32,7 @@ from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPap
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, check_budget, known_notes, new_graph, node, node_with
 from sleuth.graphs.core.state import Keyed, PassageRef, Question, RunState, Update
+from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer, verdict_of_sentences
 from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
 from sleuth.graphs.methods.ras import triple_graph
@@ -185,7 +186,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_conditional_edges("plan", after_plan)
     graph.add_edge("retrieve", "structure")
     graph.add_conditional_edges("structure", check_budget, {"left": "plan", "spent": "answer"})
-    graph.add_edge("answer", END)
+    add_evidence_check(graph, "answer")
     return graph
 
 

@@ -30,6 +30,7 @@ from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, check_budget, gather_by_key, new_graph, node, node_with
 from sleuth.graphs.core.state import Keyed, PassageRef, Question, RunState, Update
 from sleuth.graphs.core.thresholds import choose_threshold
+from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.citations import find_support, verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer, verdict_for
 from sleuth.graphs.evidence.retrieval import as_sources, make_query, search_passages
@@ -288,6 +289,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_conditional_edges("verify", after_verify)
     graph.add_conditional_edges("discover", check_budget, {"left": "plan", "spent": "answer"})
     graph.add_conditional_edges("plan", check_budget, {"left": "retrieve", "spent": "answer"})
+    add_evidence_check(graph, "answer", "verify")
     return graph
 
 

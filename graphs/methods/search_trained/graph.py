@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.roles.planning import SearchResult
@@ -21,6 +21,7 @@ from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, new_graph, node, node_with, nothing
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update
+from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.citations import cite_sentence, ensure_verbatim_support
 from sleuth.graphs.evidence.outcomes import as_steps, finish, stated_answer
 from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
@@ -118,7 +119,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge(START, "reason")
     graph.add_conditional_edges("reason", after_reason)
     graph.add_edge("retrieve", "reason")
-    graph.add_edge("answer", END)
+    add_evidence_check(graph, "answer")
     return graph
 
 
