@@ -27,7 +27,7 @@ from sleuth.graphs.chat.small_talk import REPLIES, is_answered_by_rule, reply_by
 from sleuth.graphs.core.answer import Subrun, Verdict, total_cost
 from sleuth.graphs.core.approval import AwaitsApproval, Reply, ask_approval, read_rows
 from sleuth.graphs.core.context import Context
-from sleuth.graphs.core.method import CHAT, MODELLESS_METHOD, Method, summarize_update
+from sleuth.graphs.core.method import CHAT, Method, summarize_update
 from sleuth.graphs.core.node import Call, check_budget, new_graph, node
 from sleuth.graphs.core.state import RunState, Update, same_question
 from sleuth.graphs.core.streaming import AnswerStream
@@ -37,6 +37,7 @@ from sleuth.graphs.evidence.answer_text import with_footnotes
 from sleuth.graphs.evidence.text_spans import content_words
 from sleuth.graphs.methods.par_rag.graph import plan_with
 from sleuth.graphs.methods.par_rag.steps import Step, number_steps
+from sleuth.graphs.registry import METHODS
 from sleuth.tools.errors import UsageError
 
 
@@ -100,7 +101,7 @@ async def classify(state: State, call: Call[Settings]) -> Update:
         raise UsageError("There is nothing to reply to: the conversation must end with a message of the person.")
     question, kind = message.text.strip(), "small talk"
     call.state = State(messages=state.messages, question=question)  # what was spent on earlier turns does not count
-    needs_model = not is_answered_by_rule(question) and call.settings.method != MODELLESS_METHOD
+    needs_model = not is_answered_by_rule(question) and METHODS[call.settings.method].needs_model
     halted = needs_model and not call.affords()
     if not halted:
         kind = await _kind_of(as_conversation(state.messages, question), call)
@@ -331,7 +332,7 @@ async def _kind_of(request: conversation.ConversationInput, call: Call[Settings]
 
 def _uses_model(call: Call[Settings]) -> bool:
     """Return whether a model is to classify and rewrite messages: not for a method without one, nor the demo model."""
-    return not (call.settings.method == MODELLESS_METHOD or call.context.demo)
+    return METHODS[call.settings.method].needs_model and not call.context.demo
 
 
 def _has_subject(message: str) -> bool:

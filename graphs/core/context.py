@@ -210,7 +210,7 @@ class Services:
 class Context(Services):
     """Objects that a run needs and its state cannot hold.
 
-    `pages` came with the question, and the retriever searches them; `hops` runs sub-runs, for `auto` and chats;
+    `pages` came with the question, and the retriever searches them; `subruns` runs the methods that another one asks;
     `started` is a monotonic clock reading, in seconds; `token_stream` streams replies on the custom stream while they
     are written.
     """
@@ -219,7 +219,7 @@ class Context(Services):
     settings: MethodSettings
     budget: Budget = field(default_factory=Budget)
     pages: tuple[PageText, ...] = ()
-    hops: RunSubrun | None = None
+    subruns: RunSubrun | None = None
     started: float = field(default_factory=time.monotonic)
     token_stream: TokenStream | None = None
 

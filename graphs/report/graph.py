@@ -32,7 +32,7 @@ from sleuth.agents.roles.reporting import (
 )
 from sleuth.graphs.core.answer import Note, Subrun, Verdict, make_verdict
 from sleuth.graphs.core.approval import AwaitsApproval, Reply, ask_approval, read_rows
-from sleuth.graphs.core.context import Context, SubrunResult
+from sleuth.graphs.core.context import DEFAULT_METHOD, Context, SubrunResult
 from sleuth.graphs.core.method import REPORT, Method, summarize_update
 from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with
 from sleuth.graphs.core.state import Keyed, PassageRef, Question, RunState, SharesBudget, Update
@@ -58,7 +58,7 @@ Sections = Annotated[list[OutlinedSection], read_rows(), Setting(max_length=MAX_
 class Settings(DelegatingSettings):
     """Settings of `--set`."""
 
-    method: MethodName = Setting(default="auto", description="what researches the sections")
+    method: MethodName = Setting(default=DEFAULT_METHOD, description="what researches the sections")
     sections: Sections = Setting(
         default=[],
         description='the outline as JSON: [{"heading": "Costs", "question": "What does it cost?"}]; default: planned',

@@ -160,4 +160,5 @@ METHOD = Method(
     graph=graph,
     settings=Settings,
     needs_model=False,
+    needs_checker=True,
 )

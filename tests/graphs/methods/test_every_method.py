@@ -3,18 +3,14 @@
 from dataclasses import replace
 
 import pytest
-from all_roles_model import AllRolesModel, case_of
+from all_roles_model import ALONE, AllRolesModel, case_of
 from retro_scenes import FailingOnce
 from scenes import Replying, Shelf, example, resolves
 
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.registry import METHODS
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.types import Explanation, Hit
-
-ALONE = [name for name, method in METHODS.items() if name != "auto" and method.needs_model]
-"""The methods that ask a model and need no other method."""
 
 
 @pytest.mark.parametrize("id", ["q08", pytest.param("q29", marks=pytest.mark.sweep)])
