@@ -36,7 +36,7 @@ def _list_methods(schema: dict[str, Any]) -> None:
 
 MethodName = Annotated[str, AfterValidator(check_method), Field(json_schema_extra=_list_methods)]
 """The name of a method, of those that answer questions."""
-AskedMethod = Annotated[MethodName, AfterValidator(check_asked)]
+AskedMethod = Annotated[str, AfterValidator(check_asked)]
 """The name of a method that another method may ask."""
 
 

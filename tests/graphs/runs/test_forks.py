@@ -182,7 +182,9 @@ async def test_fork_into_any_other_method_continues_with_its_notes(table: Table,
             continue
         seen.append(notes)
         answer = await finish(runs, thread)
-        assert (answer.method, answer.status, answer.text) == (into, "answered", table.chain.answer)
+        assert (answer.method, answer.status, answer.text) == (into, "answered", table.chain.answer), (
+            f"if {into} searches for the whole question only, add it to AT_ONCE in all_roles_model.py"
+        )
         known = {comparison_key(each["question"]) for each in notes if each["finding"]}
         assert not known & {comparison_key(query.text) for query in table.shelf.queries}, "what is known was looked up"
         assert table.shelf.queries, "a sub-question's finding is no answer"
