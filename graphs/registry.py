@@ -100,11 +100,12 @@ def configure(kind: Method, values: Mapping[str, Any], profile: Profile) -> Meth
         UsageError: an unknown key or a value out of range; the message names the nearest key or the range.
     """
     names = list(kind.settings.model_fields)
+    values = {kind.settings.renamed.get(key, key): value for key, value in values.items()}
     for key in values:
         if key not in names:
             raise UnknownName(f"setting of {kind.name}", key, names, f"It has: {', '.join(names)}.")
     try:
-        settings = kind.settings.model_validate(dict(values))
+        settings = kind.settings.model_validate(values)
     except ValidationError as error:
         raise UsageError(f"A setting of {kind.name} cannot be used: {describe_errors(error)}.") from None
     for name, chosen in settings.nested().items():

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, Protocol, Self, TypedDict, TypeVar
+from typing import Annotated, Any, ClassVar, Protocol, Self, TypedDict, TypeVar
 
 from langchain_core.callbacks.base import Callbacks
 from langgraph.runtime import RunControl
@@ -58,9 +58,10 @@ class Stage:
 
 
 class MethodSettings(BaseModel):
-    """Base of the settings of one method; each field is a `--set KEY=VALUE`."""
+    """Base of the settings of one method; each field is a `--set KEY=VALUE`. Stored runs may have `renamed` names."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    renamed: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def annotated(cls, kind: type[A]) -> dict[str, A]:

@@ -10,7 +10,7 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
@@ -58,6 +58,7 @@ Sections = Annotated[list[OutlinedSection], read_rows(), Setting(max_length=MAX_
 class Settings(DelegatingSettings):
     """Settings of `--set`."""
 
+    renamed: ClassVar = {"min_support": "min_sentence_support"}
     method: MethodName = Setting(default=DEFAULT_METHOD, description="what researches the sections")
     sections: Sections = Setting(
         default=[],
@@ -67,7 +68,9 @@ class Settings(DelegatingSettings):
     passages: int = Setting(
         default=4, ge=0, le=32, description="passages that a search finds for a section, besides those of its research"
     )
-    min_support: float = Setting(default=0.5, ge=0, le=1, description="the least support of a sentence that is kept")
+    min_sentence_support: float = Setting(
+        default=0.5, ge=0, le=1, description="the least support of a sentence that is kept"
+    )
     approve: bool = Setting(default=False, description="the outline waits for approval")
 
 
@@ -205,7 +208,9 @@ async def review(state: State, call: Call[Settings]) -> Update:
     support = await gather_by_key(
         {key: _support(state, draft, named[key], call) for key, draft in state.drafts.items()}
     )
-    supported = {key: draft for key, draft in state.drafts.items() if support[key] >= call.settings.min_support}
+    supported = {
+        key: draft for key, draft in state.drafts.items() if support[key] >= call.settings.min_sentence_support
+    }
     notes = {
         key: make_note(
             state.sections[draft["section"]]["question"], draft["text"], cite_closest(draft["text"], named[key])

@@ -13,7 +13,7 @@ answers what the reader refuses: on 145 questions no method with it was better t
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from langgraph.graph import END, START, StateGraph
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -49,6 +49,7 @@ def _order(text: str) -> str:
 class Settings(CheckedSettings):
     """Settings of `--set`."""
 
+    renamed: ClassVar = {"hop_settings": "settings_by_method"}
     order: Annotated[str, AfterValidator(_order)] = Field(default="plain-rag,agent", description="methods in turn")
     fast: bool | None = Field(
         default=None,
@@ -59,7 +60,7 @@ class Settings(CheckedSettings):
     min_confidence: float = Field(
         default=0.5, ge=0, lt=1, description="an answer is accepted above this P(yes, it holds); 0: not asked"
     )
-    hop_settings: Annotated[dict[str, dict[str, Any]], BeforeValidator(parse_json)] = Field(
+    settings_by_method: Annotated[dict[str, dict[str, Any]], BeforeValidator(parse_json)] = Field(
         default={"agent": {"max_searches": 3}},
         description='settings of the methods, as JSON: {"par-rag": {"coarse_k": 5}}',
     )
@@ -68,8 +69,8 @@ class Settings(CheckedSettings):
     )
 
     def nested(self) -> dict[str, dict[str, Any]]:
-        """Return `hop_settings`."""
-        return self.hop_settings
+        """Return `settings_by_method`."""
+        return self.settings_by_method
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +111,7 @@ async def act(state: State, call: Call[Settings]) -> Update:
     kind = METHODS[subrun["method"]].settings
     checked = {*CheckedSettings.model_fields} & kind.model_fields.keys() if issubclass(kind, CitedSettings) else set()
     for_all = call.settings.model_dump(include=checked, exclude_none=True)
-    values = {**for_all, **call.settings.hop_settings.get(subrun["method"], {})}
+    values = {**for_all, **call.settings.settings_by_method.get(subrun["method"], {})}
     end = await run_subrun(call, method=subrun["method"], number=int(number), notes=inherited, values=values)
     handed = [(note["question"], note["finding"]) for note in inherited.values()]
     new = {

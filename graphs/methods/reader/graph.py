@@ -4,13 +4,13 @@
 
 The evidence checker (`sleuth.tools.evidence_checker`) reads the passages together and returns the words that answer the
 question. If they do not support an answer well, the next search starts from the names of the most relevant passage, up
-to `hops` searches. An answer with less than `min_support` is refused. A question that compares two dates is answered
+to `max_searches`. An answer with less than `min_support` is refused. A question that compares two dates is answered
 from the date of each: an encoder does not compare them.
 """
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
@@ -41,8 +41,11 @@ SHOWN = 10
 class Settings(MethodSettings):
     """Settings of `--set`."""
 
+    renamed: ClassVar = {"hops": "max_searches"}
     top_k: int = Field(default=5, ge=1, le=100, description="passages of each search")
-    hops: int = Field(default=2, ge=1, le=5, description="searches; each starts from a passage of the one before")
+    max_searches: int = Field(
+        default=2, ge=1, le=5, description="searches at most; each starts from a passage of the one before"
+    )
     mode: Mode = Field(default="graph", description="how to search")
     min_support: float = Field(
         default=MIN_SUPPORT, ge=0, le=1, description="the least support of an answer; less is refused"
@@ -94,7 +97,7 @@ async def read(state: State, call: Call[Settings]) -> Update:
     candidate = read_answer(state.question, reading, passages)
     if state.reading and state.reading["support"]["score"] > candidate["support"]["score"]:
         candidate = state.reading
-    follows = "weak" in candidate["support"] and state.searched < call.settings.hops
+    follows = "weak" in candidate["support"] and state.searched < call.settings.max_searches
     return {"reading": candidate, "evidence": [state.evidence[at] for at in order], "follows": follows}
 
 

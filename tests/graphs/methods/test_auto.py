@@ -301,7 +301,7 @@ async def test_auto_does_not_pass_on_rejected_answer(runs_with: RunsFor, chain: 
     assert hops(answer)[0]["text"] == "1868", "the warning names it"
 
 
-REFUSING = {"hop_settings": {"par-rag": {"max_requeries": 0}}, "order": "plain-rag, par-rag, ras"}
+REFUSING = {"settings_by_method": {"par-rag": {"max_requeries": 0}}, "order": "plain-rag, par-rag, ras"}
 
 
 def half_known(chain: Chain) -> Clerk:
@@ -437,9 +437,12 @@ async def test_auto_budget_covers_all_subruns(runs_with: RunsFor, chain: Chain, 
         ({"order": "plain-rag,parrag"}, "'parrag' is none of plain-rag, par-rag"),
         ({"order": "auto"}, "'auto' asks other methods itself"),
         ({"order": "ras,ras"}, "may be named once"),
-        ({"hop_settings": '{"par-rag": {"corse_k": 5}}'}, "no setting of par-rag 'corse_k'. Did you mean coarse_k"),
-        ({"hop_settings": '{"parrag": {}}'}, "no method 'parrag'. Did you mean par-rag"),
-        ({"hop_settings": "{"}, "hop_settings: .*json"),
+        (
+            {"settings_by_method": '{"par-rag": {"corse_k": 5}}'},
+            "no setting of par-rag 'corse_k'. Did you mean coarse_k",
+        ),
+        ({"settings_by_method": '{"parrag": {}}'}, "no method 'parrag'. Did you mean par-rag"),
+        ({"settings_by_method": "{"}, "settings_by_method: .*json"),
         ({"min_confidence": "1"}, "min_confidence: .* less than 1"),
     ],
 )
