@@ -29,11 +29,13 @@ def roles() -> dict[str, Role]:
 
 
 def test_prompt_files_match_roles_one_to_one() -> None:
-    assert sorted([role.prompt for role in roles().values()] + [*SHARED]) == sorted(names())
+    assert sorted([role.prompt for role in roles().values()] + [*SHARED]) == sorted(names()), (
+        "a file prompts/GROUP/ROLE/NAME.md has one Role(prompt='ROLE/NAME') in agents/roles/, and each role a file"
+    )
 
 
 def test_names_match_the_roles() -> None:
-    assert {role.name for role in roles().values()} == set(NAMES)
+    assert {role.name for role in roles().values()} == set(NAMES), "NAMES in agents/role.py has each role once"
 
 
 def test_render_inserts_values_verbatim_and_raises_if_one_is_missing() -> None:
