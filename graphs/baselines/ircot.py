@@ -23,7 +23,7 @@ from sleuth.graphs.core.state import Lines, PassageRef, Question, RunState, Upda
 from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.citations import find_support
 from sleuth.graphs.evidence.outcomes import Generation, as_steps, finish, generate, make_note, stated_answer
-from sleuth.graphs.evidence.retrieval import as_sources, make_query, search_passages
+from sleuth.graphs.evidence.retrieval import as_sources, make_query, search_once
 from sleuth.graphs.evidence.text_spans import strip_marks
 from sleuth.tools.search import Mode
 from sleuth.tools.text.tokenization import sentence_spans
@@ -58,12 +58,10 @@ class State(RunState):
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search passages for the question, later for the latest sentence, up to `max_passages` in total."""
-    settings = call.settings
     text = state.thoughts[-1] if state.thoughts else state.question
-    query = make_query(text, state, k=settings.top_k, mode=settings.mode, seen=())
-    references = (await search_passages(call, {"": query}))[""]
+    references = await search_once(call, make_query(call.settings, text, state))
     new = [reference for reference in references if reference not in state.evidence]
-    return {"evidence": new[: max(0, settings.max_passages - len(state.evidence))]}
+    return {"evidence": new[: max(0, call.settings.max_passages - len(state.evidence))]}
 
 
 @node

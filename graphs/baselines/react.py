@@ -24,7 +24,7 @@ from sleuth.graphs.core.state import Keyed, PassageRef, Question, RunState, Upda
 from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, finish, generate, make_note, stated_answer
-from sleuth.graphs.evidence.retrieval import Round, make_query, read_around, search_passages
+from sleuth.graphs.evidence.retrieval import Round, make_query, read_around, search_once
 from sleuth.tools.search import Mode
 from sleuth.tools.text.normalization import comparison_key
 from sleuth.tools.types import Passage
@@ -98,9 +98,8 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     if state.tool == "read":
         references = await read_around(call, state.near, reach=settings.reach)
     else:
-        mode = "keyword" if state.tool == "keyword" else settings.mode
-        query = make_query(state.query, state, k=settings.top_k, mode=mode, seen=())
-        references = (await search_passages(call, {at: query}))[at]
+        about = {"mode": "keyword"} if state.tool == "keyword" else {}
+        references = await search_once(call, make_query(settings, state.query, state, **about))
     return {"rounds": {at: Round(query=_label(state.tool, state.query), passages=references)}}
 
 

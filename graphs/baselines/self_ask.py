@@ -21,7 +21,7 @@ from sleuth.graphs.core.node import Call, check_budget, known_notes, new_graph, 
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update
 from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.outcomes import answer_question, as_steps, finish, make_note, read_answer, stated_answer
-from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
+from sleuth.graphs.evidence.retrieval import Round, make_query, search_once
 from sleuth.tools.search import Mode
 from sleuth.tools.text.normalization import comparison_key
 
@@ -70,10 +70,8 @@ async def plan(state: State, call: Call[Settings]) -> Update:
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search passages for the follow-up question."""
-    settings, at = call.settings, str(len(state.rounds) + 1)
-    query = make_query(state.follow_up, state, k=settings.top_k, mode=settings.mode, seen=())
-    references = await search_passages(call, {at: query})
-    return {"rounds": {at: Round(query=state.follow_up, passages=references[at])}}
+    references = await search_once(call, make_query(call.settings, state.follow_up, state))
+    return {"rounds": {str(len(state.rounds) + 1): Round(query=state.follow_up, passages=references)}}
 
 
 @node

@@ -16,7 +16,7 @@ from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.graphs.core.answer import Note, Threshold, Verdict
 from sleuth.graphs.core.streaming import TokenStream
 from sleuth.tools.evidence_checker import EvidenceChecker
-from sleuth.tools.search import Retriever
+from sleuth.tools.search import Query, Retriever
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Profile, Tracing
 from sleuth.tools.storage.archive import Archive
@@ -25,6 +25,8 @@ from sleuth.tools.types import content_hash
 from sleuth.tools.web_pages.page import Page, PageText
 
 A = TypeVar("A")
+
+_QUERY = {field.name for field in fields(Query)}
 
 
 class KnowledgeGraph(Protocol):
@@ -88,6 +90,15 @@ class MethodSettings(BaseModel):
         return model
 
 
+class SearchSettings(MethodSettings):
+    """Settings of a method that searches. A search setting of all methods is a field here, and one of `Query`."""
+
+    def query(self, text: str, **about: object) -> Query:
+        """Return a query with the settings that are fields of Query, `top_k` as its `k`; `about` may replace them."""
+        values: dict[str, Any] = {"k" if name == "top_k" else name: value for name, value in self}
+        return Query(**{"text": text, **{name: values[name] for name in values.keys() & _QUERY}, **about})
+
+
 class CitedSettings(MethodSettings):
     """Settings of a method whose answers need a citation where that is required."""
 
@@ -98,8 +109,8 @@ class CitedSettings(MethodSettings):
     )
 
 
-class CheckedSettings(CitedSettings):
-    """Settings of a method whose answers can be checked."""
+class CheckedSettings(CitedSettings, SearchSettings):
+    """Settings of a method that searches, and whose answers can be checked."""
 
     check_evidence: Annotated[bool | None, InPaper(False)] = Field(
         default=None,
@@ -226,7 +237,8 @@ class Context(Services):
 
     def fingerprint(self) -> str:
         """Return a hash of the settings, on which a run's seeds depend; the check of an answer changes none."""
-        chosen = self.settings.model_dump_json(exclude=set(CheckedSettings.model_fields))
+        of_check = CheckedSettings.model_fields.keys() - SearchSettings.model_fields.keys()
+        chosen = self.settings.model_dump_json(exclude={*of_check})
         return content_hash(f"{type(self.settings).__name__}{chosen}")[:16]
 
 

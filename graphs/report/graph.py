@@ -32,7 +32,7 @@ from sleuth.agents.roles.reporting import (
 )
 from sleuth.graphs.core.answer import Note, Subrun, Verdict, make_verdict
 from sleuth.graphs.core.approval import AwaitsApproval, Reply, ask_approval, read_rows
-from sleuth.graphs.core.context import DEFAULT_METHOD, Context, SubrunResult
+from sleuth.graphs.core.context import DEFAULT_METHOD, Context, SearchSettings, SubrunResult
 from sleuth.graphs.core.method import REPORT, Method, summarize_update
 from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with
 from sleuth.graphs.core.state import Keyed, PassageRef, Question, RunState, SharesBudget, Update
@@ -41,9 +41,9 @@ from sleuth.graphs.delegation import DelegatingSettings, MethodName
 from sleuth.graphs.evidence.check import as_evidence, cited_passages
 from sleuth.graphs.evidence.citations import cite_closest
 from sleuth.graphs.evidence.outcomes import make_note, with_sentence_ends, yes_probability
-from sleuth.graphs.evidence.retrieval import as_sources, search_passages
+from sleuth.graphs.evidence.retrieval import as_sources, search_once, search_passages
 from sleuth.graphs.evidence.text_spans import numbers_in
-from sleuth.tools.search import DocumentReader, Query
+from sleuth.tools.search import DocumentReader
 from sleuth.tools.text.normalization import comparison_key, single_line
 from sleuth.tools.types import Passage
 
@@ -55,7 +55,7 @@ Sections = Annotated[list[OutlinedSection], read_rows(), Setting(max_length=MAX_
 """Sections as JSON, or plain questions."""
 
 
-class Settings(DelegatingSettings):
+class Settings(DelegatingSettings, SearchSettings):
     """Settings of `--set`."""
 
     renamed: ClassVar = {"min_support": "min_sentence_support"}
@@ -133,8 +133,8 @@ async def outline(state: State, call: Call[Settings]) -> Update:
     if chosen := call.settings.sections:
         return {**first, "title": state.question, "sections": _numbered(chosen)}
     call.require()
-    query = Query(text=state.question, k=_FIRST_SEARCH, mode="hybrid")
-    passages = call.passages((await search_passages(call, {"": query}))[""])
+    query = call.settings.query(state.question, k=_FIRST_SEARCH, mode="hybrid")
+    passages = call.passages(await search_once(call, query))
     single = Outline(sections=[OutlinedSection.model_construct(heading="", question=state.question)])
     loss = "The report has one section."
     read = SourcesInput(question=state.question, sources=as_sources(passages))
@@ -166,8 +166,8 @@ async def research(state: ResearchState, call: Call[Settings]) -> Update:
     end = await run_subrun(
         call, method=settings.method, number=int(number), values=settings.method_settings, reserved_calls=1
     )
-    query = Query(text=state.question, k=settings.passages, mode="hybrid")
-    references = (await search_passages(call, {"": query}))[""] if settings.passages else []
+    query = settings.query(state.question, k=settings.passages, mode="hybrid")
+    references = await search_once(call, query) if settings.passages else []
     read = call.passages(references)
     cited = await _cited(end, read, call)
     ids = {passage.id for passage in cited}
@@ -226,7 +226,7 @@ async def review(state: State, call: Call[Settings]) -> Update:
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search for the sentences that their passages do not support."""
     k = max(1, call.settings.passages)
-    queries = {key: Query(text=draft["text"], k=k, mode="hybrid") for key, draft in state.drafts.items()}
+    queries = {key: call.settings.query(draft["text"], k=k, mode="hybrid") for key, draft in state.drafts.items()}
     references = await search_passages(call, queries)
     return {
         "drafts": {

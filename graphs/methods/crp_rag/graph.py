@@ -39,7 +39,7 @@ from sleuth.graphs.evidence.retrieval import as_sources, search_passages
 from sleuth.graphs.methods.crp_rag import path_answers, reasoning_graph
 from sleuth.graphs.methods.crp_rag.path_answers import Knowledge, Results, StepEvidence, Verification
 from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Node, Proposal, Structure, mark_final, open_sinks
-from sleuth.tools.search import Mode, Query
+from sleuth.tools.search import Mode
 
 
 class Settings(CheckedSettings):
@@ -152,11 +152,8 @@ async def merge(state: State, call: Call[Settings]) -> Update:
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search passages for each step (equation 7)."""
-    settings = call.settings
-    queries = {}
-    for key in state.wave:
-        text = state.nodes[key]["content"]
-        queries[key] = Query(text=text, k=settings.top_k, mode=settings.mode, hop=text != state.question)
+    texts = {key: state.nodes[key]["content"] for key in state.wave}
+    queries = {key: call.settings.query(text, hop=text != state.question) for key, text in texts.items()}
     return {"passages": await search_passages(call, queries)}
 
 

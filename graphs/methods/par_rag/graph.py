@@ -133,11 +133,9 @@ async def plan(state: State, call: Call[Settings]) -> Update:
 async def retrieve_coarse(state: State, call: Call[Settings]) -> Update:
     """Search passages similar to each step's question (sections 3.3 and 3.5)."""
     settings = call.settings
-    queries = {
-        key: replace(steps.step_query(state.plan, state.notes, key), k=settings.coarse_k, mode=settings.coarse_mode)
-        for key in state.wave
-        if _searches(state.plan[key], settings)
-    }
+    keys = [key for key in state.wave if _searches(state.plan[key], settings)]
+    queries = {key: steps.step_query(settings, state.plan, state.notes, key) for key in keys}
+    queries = {key: replace(query, k=settings.coarse_k, mode=settings.coarse_mode) for key, query in queries.items()}
     return {"coarse": await search_passages(call, queries)}
 
 
@@ -163,7 +161,8 @@ async def retrieve_fine(state: State, call: Call[Settings]) -> Update:
     queries = {}
     for key in state.open_steps():
         text = state.drafts[key]["answer"]
-        query = steps.step_query(state.plan, state.notes, key, draft=text, with_question=settings.fine_with_question)
+        both = settings.fine_with_question
+        query = steps.step_query(settings, state.plan, state.notes, key, draft=text, with_question=both)
         read_in_vain = [] if text else state.coarse.get(key, [])  # ours: no draft came of them
         seen = frozenset(passage.id for passage in call.passages(read_in_vain))
         queries[key] = replace(query, k=settings.fine_k, mode=settings.fine_mode, seen=seen)

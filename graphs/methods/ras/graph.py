@@ -34,7 +34,7 @@ from sleuth.graphs.core.node import Call, check_budget, known_notes, new_graph, 
 from sleuth.graphs.core.state import Keyed, PassageRef, Question, RunState, Update
 from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer, verdict_of_sentences
-from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
+from sleuth.graphs.evidence.retrieval import Round, make_query, search_once
 from sleuth.graphs.methods.ras import triple_graph
 from sleuth.graphs.methods.ras.triple_graph import Fact, PassageTriples, RenderedFacts, cite_facts, entity_key
 from sleuth.tools.search import Mode
@@ -133,9 +133,8 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     settings = call.settings
     at = str(len(state.rounds))
     text = state.rounds[at]["query"]
-    seen = {passage.id for passages in _passages(state, call).values() for passage in passages}
-    query = make_query(text, state, k=settings.top_k, mode=settings.mode, seen=seen)
-    references = (await search_passages(call, {at: query}))[at]
+    seen = frozenset(passage.id for passages in _passages(state, call).values() for passage in passages)
+    references = await search_once(call, make_query(settings, text, state, seen=seen))
     update: Update = {"rounds": {at: Round(query=text, passages=references)}}
     if not settings.triples:
         return update

@@ -16,7 +16,7 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
 from sleuth.graphs.core.answer import Verdict, make_verdict
-from sleuth.graphs.core.context import Context, MethodSettings
+from sleuth.graphs.core.context import Context, SearchSettings
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, new_graph, node
 from sleuth.graphs.core.state import PassageRef, Question, RunState, Update
@@ -31,14 +31,14 @@ from sleuth.graphs.evidence.check import (
 )
 from sleuth.graphs.evidence.comparison import read_comparison
 from sleuth.graphs.evidence.outcomes import make_note
-from sleuth.graphs.evidence.retrieval import search_passages, short_names
-from sleuth.tools.search import Mode, Query
+from sleuth.graphs.evidence.retrieval import search_once, search_passages, short_names
+from sleuth.tools.search import Mode
 
 SHOWN = 10
 """Passages that are kept for the next search: the most relevant of all that were found."""
 
 
-class Settings(MethodSettings):
+class Settings(SearchSettings):
     """Settings of `--set`."""
 
     renamed: ClassVar = {"hops": "max_searches"}
@@ -70,8 +70,7 @@ class State(RunState):
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search the passages for the question, and for what is known."""
     names = short_names(note["finding"] for note in state.notes.values())
-    query = Query(text=state.question, k=call.settings.top_k, mode=call.settings.mode, entities=names)
-    return {"evidence": (await search_passages(call, {"": query}))[""], "searched": 1}
+    return {"evidence": await search_once(call, call.settings.query(state.question, entities=names)), "searched": 1}
 
 
 @node
@@ -79,8 +78,7 @@ async def compare(state: State, call: Call[Settings]) -> Update:
     """Search and read the date of each of the two, and answer with the one that the question asks for."""
     checker, compared = require_checker(call.context.checker), read_comparison(state.question)
     assert compared is not None
-    settings = call.settings
-    queries = {each: Query(text=each, k=settings.top_k, mode=settings.mode) for each in compared.questions}
+    queries = {each: call.settings.query(each) for each in compared.questions}
     references = await search_passages(call, queries)
     passages = [call.passages(list(dict.fromkeys([*state.evidence, *references[each]]))) for each in queries]
     return {"reading": await asyncio.to_thread(compare_dates, checker, compared, passages)}
@@ -104,13 +102,12 @@ async def read(state: State, call: Call[Settings]) -> Update:
 @node
 async def follow(state: State, call: Call[Settings]) -> Update:
     """Search with the title of the most relevant passage, for passages about its names."""
-    settings, passages = call.settings, call.passages(state.evidence)
+    passages = call.passages(state.evidence)
     title = passages[0].title
     names = short_names([title, state.reading["text"] if state.reading else ""])
     seen = frozenset(passage.id for passage in passages)
-    text = f"{state.question} {title}"
-    query = Query(text=text, k=settings.top_k, mode=settings.mode, hop=True, entities=names, seen=seen)
-    references = (await search_passages(call, {"": query}))[""]
+    query = call.settings.query(f"{state.question} {title}", hop=True, entities=names, seen=seen)
+    references = await search_once(call, query)
     return {"evidence": list(dict.fromkeys([*state.evidence, *references])), "searched": state.searched + 1}
 
 

@@ -33,7 +33,7 @@ from sleuth.graphs.core.thresholds import choose_threshold
 from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.citations import find_support, verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer, verdict_for
-from sleuth.graphs.evidence.retrieval import as_sources, make_query, search_passages
+from sleuth.graphs.evidence.retrieval import as_sources, make_query, search_once
 from sleuth.graphs.evidence.text_spans import strip_marks
 from sleuth.graphs.methods.retro_rag import evidence
 from sleuth.graphs.methods.retro_rag.evidence import (
@@ -115,10 +115,9 @@ class State(RunState):
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search passages for the question, later new ones for the query of the plan."""
     settings, text = call.settings, state.query or state.question
-    seen = state.sources if settings.update else ()
-    query = make_query(text, state, k=settings.top_k, mode=settings.mode, seen=seen)
-    references = await search_passages(call, {"": query} if settings.evidence else {})
-    return {"round": state.round + 1, "candidates": references.get("", [])}
+    seen = frozenset(state.sources if settings.update else ())
+    query = make_query(settings, text, state, seen=seen)
+    return {"round": state.round + 1, "candidates": await search_once(call, query) if settings.evidence else []}
 
 
 @node

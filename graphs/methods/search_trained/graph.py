@@ -24,7 +24,7 @@ from sleuth.graphs.core.state import Keyed, Question, RunState, Update
 from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.citations import cite_sentence, ensure_verbatim_support
 from sleuth.graphs.evidence.outcomes import as_steps, finish, stated_answer
-from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
+from sleuth.graphs.evidence.retrieval import Round, make_query, search_once
 from sleuth.tools.search import Mode
 from sleuth.tools.text.names import find_mentions, kept_names
 from sleuth.tools.types import Passage
@@ -88,10 +88,8 @@ async def reason(state: State, call: Call[Settings]) -> Update:
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search passages for the query of the latest turn."""
-    settings, at = call.settings, str(len(state.turns))
-    query = make_query(state.query, state, k=settings.top_k, mode=settings.mode, seen=())
-    references = await search_passages(call, {at: query})
-    return {"query": "", "rounds": {at: Round(query=state.query, passages=references[at])}}
+    references = await search_once(call, make_query(call.settings, state.query, state))
+    return {"query": "", "rounds": {str(len(state.turns)): Round(query=state.query, passages=references)}}
 
 
 @node_with(notes_at_halt=nothing)
