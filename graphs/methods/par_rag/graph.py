@@ -234,11 +234,8 @@ def onward(state: State) -> Literal["retrieve_coarse", "refine", "answer"]:
 
 def after_draft(state: State) -> Literal["retrieve_fine", "refine", "answer"]:
     """Route to the review of drafts that need one."""
-    if state.halted:
-        return "answer"
-    if state.open_steps():
-        return "retrieve_fine"
-    return "refine" if state.is_unfinished() else "answer"
+    after = onward(state)
+    return "retrieve_fine" if after == "retrieve_coarse" else after
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
