@@ -115,7 +115,7 @@ async def rounds_of(name: str, gold: Gold, search: Remembering) -> int:
     model = Instant(gold, waits=True)
     context = Context(model=model, retriever=search, archive=MemoryArchive(), settings=METHODS[name].settings())
     context = replace(context, embedder=search.collection.embedder)
-    context = replace(context, hops=CheckpointerSubruns(saver=InMemorySaver(), context=context))
+    context = replace(context, subruns=CheckpointerSubruns(saver=InMemorySaver(), context=context))
     config: RunnableConfig = {"recursion_limit": RECURSION_LIMIT}
     await METHODS[name].graph().compile().ainvoke({"question": gold.question}, config, context=context)
     return model.rounds

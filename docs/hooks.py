@@ -211,6 +211,17 @@ def _type(schema: dict[str, Any]) -> str:
     return f"{kind}{', ' if bounds else ''}{', '.join(bounds)}"
 
 
+def methods() -> str:
+    """Return the table of all methods."""
+    from sleuth.graphs.registry import METHODS
+
+    lines = ["| method | when | model calls per question |", "| --- | --- | --- |"]
+    for name, method in METHODS.items():
+        page = f"{name}.md" if (DOCS / "methods" / f"{name}.md").exists() else f"baselines.md#{name}"
+        lines.append(f"| [{name}]({page}) | {method.when} | {method.calls} |")
+    return "\n".join(lines)
+
+
 def method_settings(name: str = "") -> str:
     """Return the table of a method's settings, or of the settings that all methods with an evidence check share."""
     from sleuth.graphs.core.context import CheckedSettings
@@ -264,6 +275,7 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "fidelity": fidelity,
     "http": http_routes,
     "method-settings": method_settings,
+    "methods": methods,
     "python": python_names,
     "settings": settings,
 }

@@ -7,7 +7,6 @@ A package adds methods by entry points, which all interfaces then offer:
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -15,9 +14,8 @@ from typing import Any
 from langgraph.graph import START, StateGraph
 from pydantic import ValidationError
 
-from sleuth.graphs.core.context import CitedSettings, MethodSettings
+from sleuth.graphs.core.context import MethodSettings
 from sleuth.graphs.core.method import CHAT, REPORT, SURVEY, Method, describe_errors
-from sleuth.graphs.evidence.check import add_evidence_check, choices
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.settings import Profile
 
@@ -44,13 +42,9 @@ class Registry(Mapping[str, Method]):
         return {**self._modules, **{name: added[name] for name in sorted(added) if name not in self._modules}}
 
     def __getitem__(self, name: str) -> Method:
-        """Return a method, with the node that checks its answers; the sub-runs of `auto` check theirs."""
         if name not in self._loaded:
             place = self._modules.get(name) or self._places[name]
-            loaded = _load(EntryPoint(name, place, self._group))
-            is_checked = name != "auto" and issubclass(loaded.settings, CitedSettings)
-            checked = replace(loaded, graph=lambda: add_evidence_check(loaded.graph()))
-            self._loaded[name] = checked if is_checked else loaded
+            self._loaded[name] = _load(EntryPoint(name, place, self._group))
         return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -106,11 +100,12 @@ def configure(kind: Method, values: Mapping[str, Any], profile: Profile) -> Meth
         UsageError: an unknown key or a value out of range; the message names the nearest key or the range.
     """
     names = list(kind.settings.model_fields)
+    values = {kind.settings.renamed.get(key, key): value for key, value in values.items()}
     for key in values:
         if key not in names:
             raise UnknownName(f"setting of {kind.name}", key, names, f"It has: {', '.join(names)}.")
     try:
-        settings = kind.settings.model_validate(dict(values))
+        settings = kind.settings.model_validate(values)
     except ValidationError as error:
         raise UsageError(f"A setting of {kind.name} cannot be used: {describe_errors(error)}.") from None
     for name, chosen in settings.nested().items():
@@ -146,4 +141,5 @@ def arrows(graph: StateGraph[Any, Any, Any, Any]) -> Iterator[tuple[str, str, st
     """Yield every edge of a graph as start, arrow and end; the arrow is dotted if a router chooses it."""
     for node in [START, *graph.nodes]:
         yield from ((node, "-->", after) for before, after in sorted(graph.edges) if before == node)
-        yield from ((node, "-.->", after) for after in choices(graph, node))
+        ends = (after for branch in graph.branches.get(node, {}).values() for after in (branch.ends or {}).values())
+        yield from ((node, "-.->", after) for after in dict.fromkeys(ends))

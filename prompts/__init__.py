@@ -4,6 +4,7 @@ A prompt's name is `<role>/<name>`; the group only sorts the roles into folders.
 
 A file contains an optional system part and a user part, divided by a line with three dashes. `$name` is replaced by a
 value; the names in a file and the values given must be the same, or `Prompt.render` fails: no typo reaches a model.
+`$briefly` is the rule of short answers (`shared/briefly.md`): loading inserts it.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from string import Template
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One prompt file: its name, its text in two parts, and a hash of the file that names its version."""
+    """One prompt file: its name, its text in two parts, and a hash of the text that names its version."""
 
     name: str
     system: str
@@ -43,9 +44,10 @@ class Prompt:
 @cache
 def _all() -> dict[str, Prompt]:
     """Return all prompts by their names, read once."""
-    found = {}
-    for file in sorted(Path(__file__).parent.rglob("*.md")):
-        name, text = f"{file.parent.name}/{file.stem}", file.read_text(encoding="utf-8")
+    found, folder = {}, Path(__file__).parent
+    briefly = (folder / "shared" / "briefly.md").read_text(encoding="utf-8").strip()
+    for file in sorted(folder.rglob("*.md")):
+        name, text = f"{file.parent.name}/{file.stem}", file.read_text(encoding="utf-8").replace("$briefly", briefly)
         system, _, user = text.rpartition("\n---\n")
         found[name] = Prompt(name=name, system=system, user=user, version=sha256(text.encode()).hexdigest()[:12])
     return found

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 from functools import cache
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, Literal, get_origin, get_type_hints
 
@@ -58,14 +58,17 @@ def test_imports_only_point_down(layer: str) -> None:
             first, *rest = module.split(".")
             folder = rest[0] if first == "sleuth" else first
             if folder in FOLDERS:
-                assert FOLDERS.index(folder) <= own, f"{name(path)} imports {module}"
+                assert FOLDERS.index(folder) <= own, (
+                    f"{name(path)} imports {module}, which is above it: move what it needs down, to {layer} or below"
+                )
 
 
 @pytest.mark.parametrize("layer", FOLDERS)
 def test_functions_stay_short(layer: str) -> None:
     for path in modules(layer):
         functions = [node for node in ast.walk(tree(path)) if isinstance(node, Function)]
-        assert [node.name for node in functions if length(node) > MAX_BODY] == [], name(path)
+        long = [node.name for node in functions if length(node) > MAX_BODY]
+        assert not long, f"{name(path)}: move parts of {', '.join(long)} into functions of at most {MAX_BODY} lines"
 
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -116,7 +119,11 @@ def test_entries_of_a_package_do_not_import_each_other_in_a_circle(package: str)
                 if name.startswith(f"{package}.")
             ]
             order.setdefault(own, set()).update({*others} - {own})
-    list(TopologicalSorter(order).static_order())  # raises CycleError
+    try:
+        list(TopologicalSorter(order).static_order())
+    except CycleError as error:
+        circle = " → ".join(error.args[1])
+        pytest.fail(f"{package}: {circle} is a circle: move what two of them need into a third module")
 
 
 MAY_IMPORT = {"chat": {"methods.par_rag"}}
@@ -139,7 +146,10 @@ def test_methods_import_other_methods_only_where_listed() -> None:
         own = method_of(module)
         for other in {method_of(name) for name in imports_of(module)} - {own, None} if own else ():
             found.setdefault(str(own), set()).add(str(other))
-    assert found == MAY_IMPORT
+    assert found == MAY_IMPORT, (
+        "move what two methods need into a function of graphs/evidence/ or graphs/core/; a method asks another one "
+        "with `run_subrun`"
+    )
 
 
 # The graphs
@@ -152,8 +162,8 @@ STATES = [chat.State, *(method.state for method in METHODS.values())]
 def test_a_node_has_its_function_s_name_and_a_docstring(name: str) -> None:
     for node, spec in GRAPHS[name]().nodes.items():
         function: Any = spec.runnable.afunc  # type: ignore[attr-defined]
-        assert function.__name__ == node
-        assert function.__doc__
+        assert function.__name__ == node, f"{name}: add the node as `new_graph(State, {function.__name__})`"
+        assert function.__doc__, f"{name}: give the node {node} a docstring, which Studio shows"
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -163,7 +173,7 @@ def test_routers_declare_their_targets(name: str) -> None:
             router: Any = branch.path.func  # type: ignore[attr-defined]
             hint = get_type_hints(router)["return"]
             chosen = hint.__args__[0] if get_origin(hint) is list else hint
-            assert get_origin(chosen) is Literal
+            assert get_origin(chosen) is Literal, f'{name}: annotate {router.__name__} with -> Literal["node", "node"]'
 
 
 def states_written() -> list[ast.ClassDef]:

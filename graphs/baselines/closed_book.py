@@ -8,7 +8,7 @@ Inherited notes count as known; nothing else is read.
 from dataclasses import dataclass
 from typing import Annotated
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.roles.inputs import StepsInput
@@ -17,6 +17,7 @@ from sleuth.graphs.core.context import CitedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, new_graph, node_with, nothing
 from sleuth.graphs.core.state import Question, RunState, Update
+from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.outcomes import as_steps, finish, stated_answer
 
 
@@ -48,7 +49,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
     graph = new_graph(State, answer)
     graph.add_edge(START, "answer")
-    graph.add_edge("answer", END)
+    add_evidence_check(graph, "answer")
     return graph
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.roles.reasoning import THINK, ThinkInput
@@ -20,9 +20,10 @@ from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPap
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, new_graph, node
 from sleuth.graphs.core.state import Lines, PassageRef, Question, RunState, Update
+from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.citations import find_support
 from sleuth.graphs.evidence.outcomes import Generation, as_steps, finish, generate, make_note, stated_answer
-from sleuth.graphs.evidence.retrieval import as_sources, make_query, search_passages
+from sleuth.graphs.evidence.retrieval import as_sources, make_query, search_once
 from sleuth.graphs.evidence.text_spans import strip_marks
 from sleuth.tools.search import Mode
 from sleuth.tools.text.tokenization import sentence_spans
@@ -57,12 +58,10 @@ class State(RunState):
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search passages for the question, later for the latest sentence, up to `max_passages` in total."""
-    settings = call.settings
     text = state.thoughts[-1] if state.thoughts else state.question
-    query = make_query(text, state, k=settings.top_k, mode=settings.mode, seen=())
-    references = (await search_passages(call, {"": query}))[""]
+    references = await search_once(call, make_query(call.settings, text, state))
     new = [reference for reference in references if reference not in state.evidence]
-    return {"evidence": new[: max(0, settings.max_passages - len(state.evidence))]}
+    return {"evidence": new[: max(0, call.settings.max_passages - len(state.evidence))]}
 
 
 @node
@@ -105,7 +104,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 def after_reason(state: State) -> Literal["retrieve", "answer"]:
     """Route to the search with the latest sentence, until the last."""
-    return "answer" if state.concluded else "retrieve"
+    return "answer" if state.concluded or state.halted else "retrieve"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
@@ -114,7 +113,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge(START, "retrieve")
     graph.add_edge("retrieve", "reason")
     graph.add_conditional_edges("reason", after_reason)
-    graph.add_edge("answer", END)
+    add_evidence_check(graph, "answer")
     return graph
 
 

@@ -17,9 +17,10 @@ from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, new_graph, node, node_with
 from sleuth.graphs.core.state import Keyed, PassageRef, Question, RunState, Update
+from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.outcomes import Generation, finish, generate, make_note
-from sleuth.graphs.evidence.retrieval import search_passages, short_names
-from sleuth.tools.search import Mode, Query
+from sleuth.graphs.evidence.retrieval import search_once, short_names
+from sleuth.tools.search import Mode
 
 
 class Settings(CheckedSettings):
@@ -45,12 +46,12 @@ class State(RunState):
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search with the question, from the second time on with the latest generation too."""
-    settings, latest = call.settings, _latest(state)
+    latest = _latest(state)
     generation = [latest["reason"], latest["answer"]] if latest else []
     names = short_names(note["finding"] for note in state.notes.values())
     text = " ".join([*filter(None, generation), state.question])
-    query = Query(text=text, k=settings.top_k, mode=settings.mode, entities=names)
-    return {"iteration": state.iteration + 1, "evidence": (await search_passages(call, {"": query}))[""]}
+    references = await search_once(call, call.settings.query(text, entities=names))
+    return {"iteration": state.iteration + 1, "evidence": references}
 
 
 def _latest_note(state: State) -> list[Note]:
@@ -81,6 +82,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge(START, "retrieve")
     graph.add_edge("retrieve", "answer")
     graph.add_conditional_edges("answer", after_answer)
+    add_evidence_check(graph, "answer")
     return graph
 
 

@@ -8,16 +8,17 @@ Inherited notes are shown to the reader next to the passages.
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from pydantic import Field
 
 from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, new_graph, node, node_with, nothing
 from sleuth.graphs.core.state import PassageRef, Question, RunState, Update
+from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.outcomes import as_steps, finish, read_answer
-from sleuth.graphs.evidence.retrieval import search_passages, short_names
-from sleuth.tools.search import Mode, Query
+from sleuth.graphs.evidence.retrieval import search_once, short_names
+from sleuth.tools.search import Mode
 
 
 class Settings(CheckedSettings):
@@ -38,10 +39,8 @@ class State(RunState):
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search the passages most similar to the question."""
-    settings = call.settings
     names = short_names(note["finding"] for note in state.notes.values())
-    query = Query(text=state.question, k=settings.top_k, mode=settings.mode, entities=names)
-    return {"evidence": (await search_passages(call, {"": query}))[""]}
+    return {"evidence": await search_once(call, call.settings.query(state.question, entities=names))}
 
 
 @node_with(notes_at_halt=nothing)
@@ -59,7 +58,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph = new_graph(State, retrieve, answer)
     graph.add_edge(START, "retrieve")
     graph.add_edge("retrieve", "answer")
-    graph.add_edge("answer", END)
+    add_evidence_check(graph, "answer")
     return graph
 
 

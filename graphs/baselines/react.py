@@ -11,7 +11,7 @@ it answers: for the question itself if the model asks for nothing.
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.role import Role
@@ -21,9 +21,10 @@ from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, new_graph, node, node_with, nothing
 from sleuth.graphs.core.state import Keyed, PassageRef, Question, RunState, Update
+from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, finish, generate, make_note, stated_answer
-from sleuth.graphs.evidence.retrieval import Round, make_query, read_around, search_passages
+from sleuth.graphs.evidence.retrieval import Round, make_query, read_around, search_once
 from sleuth.tools.search import Mode
 from sleuth.tools.text.normalization import comparison_key
 from sleuth.tools.types import Passage
@@ -97,9 +98,8 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     if state.tool == "read":
         references = await read_around(call, state.near, reach=settings.reach)
     else:
-        mode = "keyword" if state.tool == "keyword" else settings.mode
-        query = make_query(state.query, state, k=settings.top_k, mode=mode, seen=())
-        references = (await search_passages(call, {at: query}))[at]
+        about = {"mode": "keyword"} if state.tool == "keyword" else {}
+        references = await search_once(call, make_query(settings, state.query, state, **about))
     return {"rounds": {at: Round(query=_label(state.tool, state.query), passages=references)}}
 
 
@@ -119,7 +119,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 def after_act(state: State) -> Literal["retrieve", "answer"]:
     """Route to the tool, or to the end."""
-    return "retrieve" if state.query else "answer"
+    return "retrieve" if state.query and not state.halted else "answer"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
@@ -128,7 +128,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge(START, "act")
     graph.add_conditional_edges("act", after_act)
     graph.add_edge("retrieve", "act")
-    graph.add_edge("answer", END)
+    add_evidence_check(graph, "answer")
     return graph
 
 

@@ -10,17 +10,18 @@ for the question itself if the model asks for nothing.
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.roles.inputs import StepsInput
 from sleuth.agents.roles.planning import FOLLOW_UP, FollowUp
 from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
-from sleuth.graphs.core.node import Call, known_notes, new_graph, node, node_with
+from sleuth.graphs.core.node import Call, check_budget, known_notes, new_graph, node, node_with
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update
+from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.outcomes import answer_question, as_steps, finish, make_note, read_answer, stated_answer
-from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
+from sleuth.graphs.evidence.retrieval import Round, make_query, search_once
 from sleuth.tools.search import Mode
 from sleuth.tools.text.normalization import comparison_key
 
@@ -69,10 +70,8 @@ async def plan(state: State, call: Call[Settings]) -> Update:
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search passages for the follow-up question."""
-    settings, at = call.settings, str(len(state.rounds) + 1)
-    query = make_query(state.follow_up, state, k=settings.top_k, mode=settings.mode, seen=())
-    references = await search_passages(call, {at: query})
-    return {"rounds": {at: Round(query=state.follow_up, passages=references[at])}}
+    references = await search_once(call, make_query(call.settings, state.follow_up, state))
+    return {"rounds": {str(len(state.rounds) + 1): Round(query=state.follow_up, passages=references)}}
 
 
 @node
@@ -100,7 +99,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 def after_plan(state: State) -> Literal["retrieve", "answer"]:
     """Route to the follow-up question, or to the end."""
-    return "retrieve" if state.follow_up else "answer"
+    return "retrieve" if state.follow_up and not state.halted else "answer"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
@@ -109,8 +108,8 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge(START, "plan")
     graph.add_conditional_edges("plan", after_plan)
     graph.add_edge("retrieve", "read")
-    graph.add_edge_unless_halted("read", "plan")
-    graph.add_edge("answer", END)
+    graph.add_conditional_edges("read", check_budget, {"left": "plan", "spent": "answer"})
+    add_evidence_check(graph, "answer")
     return graph
 
 

@@ -27,8 +27,8 @@ from sleuth.graphs.chat.small_talk import REPLIES, is_answered_by_rule, reply_by
 from sleuth.graphs.core.answer import Subrun, Verdict, total_cost
 from sleuth.graphs.core.approval import AwaitsApproval, Reply, ask_approval, read_rows
 from sleuth.graphs.core.context import Context
-from sleuth.graphs.core.method import CHAT, MODELLESS_METHOD, Method, summarize_update
-from sleuth.graphs.core.node import Call, new_graph, node
+from sleuth.graphs.core.method import CHAT, Method, summarize_update
+from sleuth.graphs.core.node import Call, check_budget, new_graph, node
 from sleuth.graphs.core.state import RunState, Update, same_question
 from sleuth.graphs.core.streaming import AnswerStream
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
@@ -37,6 +37,7 @@ from sleuth.graphs.evidence.answer_text import with_footnotes
 from sleuth.graphs.evidence.text_spans import content_words
 from sleuth.graphs.methods.par_rag.graph import plan_with
 from sleuth.graphs.methods.par_rag.steps import Step, number_steps
+from sleuth.graphs.registry import METHODS
 from sleuth.tools.errors import UsageError
 
 
@@ -100,7 +101,7 @@ async def classify(state: State, call: Call[Settings]) -> Update:
         raise UsageError("There is nothing to reply to: the conversation must end with a message of the person.")
     question, kind = message.text.strip(), "small talk"
     call.state = State(messages=state.messages, question=question)  # what was spent on earlier turns does not count
-    needs_model = not is_answered_by_rule(question) and call.settings.method != MODELLESS_METHOD
+    needs_model = not is_answered_by_rule(question) and METHODS[call.settings.method].needs_model
     halted = needs_model and not call.affords()
     if not halted:
         kind = await _kind_of(as_conversation(state.messages, question), call)
@@ -255,6 +256,8 @@ def _reply(state: State) -> tuple[AIMessage, Verdict]:
 
 def understand(state: State) -> Literal["converse", "clarify", "refine", "plan", "answer"]:
     """Route by the kind of the message."""
+    if state.halted:
+        return "answer"
     match state.kind:
         case "small talk":
             return "converse"
@@ -267,11 +270,13 @@ def understand(state: State) -> Literal["converse", "clarify", "refine", "plan",
 
 def send(state: State) -> Literal["refine", "answer"]:
     """Route to the reply to small talk; without one the message is looked up."""
-    return "answer" if state.verdict else "refine"
+    return "answer" if state.verdict or state.halted else "refine"
 
 
 def wait(state: State) -> Literal["listen", "refine", "answer"]:
     """Route to the reply of the person after a clarifying question."""
+    if state.halted:
+        return "answer"
     return "listen" if state.verdict else "refine"
 
 
@@ -282,6 +287,8 @@ def hear(state: State) -> Literal["refine", "listen"]:
 
 def begin(state: State) -> Literal["approve", "act", "answer"]:
     """Route to the person if there is a plan to approve."""
+    if state.halted:
+        return "answer"
     return "approve" if state.plan else "act"
 
 
@@ -300,7 +307,7 @@ def graph() -> StateGraph[State, Context, Message, State]:
     graph.add_conditional_edges("converse", send)
     graph.add_conditional_edges("clarify", wait)
     graph.add_conditional_edges("listen", hear)
-    graph.add_edge_unless_halted("refine", "plan")
+    graph.add_conditional_edges("refine", check_budget, {"left": "plan", "spent": "answer"})
     graph.add_conditional_edges("plan", begin)
     graph.add_conditional_edges("approve", carry_out)
     graph.add_edge("act", "answer")
@@ -325,7 +332,7 @@ async def _kind_of(request: conversation.ConversationInput, call: Call[Settings]
 
 def _uses_model(call: Call[Settings]) -> bool:
     """Return whether a model is to classify and rewrite messages: not for a method without one, nor the demo model."""
-    return not (call.settings.method == MODELLESS_METHOD or call.context.demo)
+    return METHODS[call.settings.method].needs_model and not call.context.demo
 
 
 def _has_subject(message: str) -> bool:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, Protocol, Self, TypedDict, TypeVar
+from typing import Annotated, Any, ClassVar, Protocol, Self, TypedDict, TypeVar
 
 from langchain_core.callbacks.base import Callbacks
 from langgraph.runtime import RunControl
@@ -16,7 +16,7 @@ from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.graphs.core.answer import Note, Threshold, Verdict
 from sleuth.graphs.core.streaming import TokenStream
 from sleuth.tools.evidence_checker import EvidenceChecker
-from sleuth.tools.search import Retriever
+from sleuth.tools.search import Query, Retriever
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Profile, Tracing
 from sleuth.tools.storage.archive import Archive
@@ -25,6 +25,8 @@ from sleuth.tools.types import content_hash
 from sleuth.tools.web_pages.page import Page, PageText
 
 A = TypeVar("A")
+
+_QUERY = {field.name for field in fields(Query)}
 
 
 class KnowledgeGraph(Protocol):
@@ -58,9 +60,10 @@ class Stage:
 
 
 class MethodSettings(BaseModel):
-    """Base of the settings of one method; each field is a `--set KEY=VALUE`."""
+    """Base of the settings of one method; each field is a `--set KEY=VALUE`. Stored runs may have `renamed` names."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    renamed: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def annotated(cls, kind: type[A]) -> dict[str, A]:
@@ -87,6 +90,15 @@ class MethodSettings(BaseModel):
         return model
 
 
+class SearchSettings(MethodSettings):
+    """Settings of a method that searches. A search setting of all methods is a field here, and one of `Query`."""
+
+    def query(self, text: str, **about: object) -> Query:
+        """Return a query with the settings that are fields of Query, `top_k` as its `k`; `about` may replace them."""
+        values: dict[str, Any] = {"k" if name == "top_k" else name: value for name, value in self}
+        return Query(**{"text": text, **{name: values[name] for name in values.keys() & _QUERY}, **about})
+
+
 class CitedSettings(MethodSettings):
     """Settings of a method whose answers need a citation where that is required."""
 
@@ -97,8 +109,8 @@ class CitedSettings(MethodSettings):
     )
 
 
-class CheckedSettings(CitedSettings):
-    """Settings of a method whose answers can be checked."""
+class CheckedSettings(CitedSettings, SearchSettings):
+    """Settings of a method that searches, and whose answers can be checked."""
 
     check_evidence: Annotated[bool | None, InPaper(False)] = Field(
         default=None,
@@ -210,7 +222,7 @@ class Services:
 class Context(Services):
     """Objects that a run needs and its state cannot hold.
 
-    `pages` came with the question, and the retriever searches them; `hops` runs sub-runs, for `auto` and chats;
+    `pages` came with the question, and the retriever searches them; `subruns` runs the methods that another one asks;
     `started` is a monotonic clock reading, in seconds; `token_stream` streams replies on the custom stream while they
     are written.
     """
@@ -219,13 +231,14 @@ class Context(Services):
     settings: MethodSettings
     budget: Budget = field(default_factory=Budget)
     pages: tuple[PageText, ...] = ()
-    hops: RunSubrun | None = None
+    subruns: RunSubrun | None = None
     started: float = field(default_factory=time.monotonic)
     token_stream: TokenStream | None = None
 
     def fingerprint(self) -> str:
         """Return a hash of the settings, on which a run's seeds depend; the check of an answer changes none."""
-        chosen = self.settings.model_dump_json(exclude=set(CheckedSettings.model_fields))
+        of_check = CheckedSettings.model_fields.keys() - SearchSettings.model_fields.keys()
+        chosen = self.settings.model_dump_json(exclude={*of_check})
         return content_hash(f"{type(self.settings).__name__}{chosen}")[:16]
 
 

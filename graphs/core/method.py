@@ -90,10 +90,12 @@ class Method:
 
     `line` summarizes the method and `when` describes its use. `calls` is the typical number of model calls: fewest to
     most on the example questions, and on two hops. `docs/benchmarks/answers.md` has them by number of hops; empty where
-    it was not measured. A `baseline` is included for comparison. A method whose `needs_model` is False reads with the
-    evidence checker alone. `start_from_plan` returns the update that the node `plan` would make of given steps, for its
-    settings; None if a method has no such plan. `answers` is the node whose model calls write the answer: their text is
-    streamed as that of a message. `approval` is the type of the reply to its request for approval.
+    it was not measured. A `baseline` is included for comparison. A method that `delegates` lets other methods answer in
+    sub-runs, which check their answers. One that `needs_checker` cannot run without the evidence checker, one whose
+    `needs_model` is False runs without a model server. `start_from_plan` returns the update that the node `plan` would
+    make of given steps, for its settings; None if a method has no such plan. `answers` is the node whose model calls
+    write the answer: their text is streamed as that of a message. `approval` is the type of the reply to its request
+    for approval.
 
     `summarize_update` describes the update of a node in lines. `read_graph` and `read_table` return the question's
     graph and the table that a state contains, for the answer; by default there are none.
@@ -109,6 +111,8 @@ class Method:
     answers: str = "answer"
     baseline: bool = False
     needs_model: bool = True
+    needs_checker: bool = False
+    delegates: bool = False
     approval: "type[Reply[Any]] | None" = None
     start_from_plan: Callable[[dict[str, Any], Any], Mapping[str, Any]] | None = None
     summarize_update: Callable[[Mapping[str, Any]], list[str]] = summarize_update

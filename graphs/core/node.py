@@ -10,13 +10,14 @@ A node is a function of the state and one `Call`, which has the run's context, t
 
 The decorator reads the passages of the state's references from the archive before the function runs, adds the searches,
 model calls and warnings of the node to its update, and turns a budget without room for the next call into
-`{"halted": True}`. `@node_with` has options for nodes that end the run or share the budget.
+`{"halted": True}`: the router behind the node leads a halted run to the last node. `@node_with` has options for nodes
+that end the run or share the budget.
 """
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Generic, Literal, Self, TypeVar, cast, get_args, get_type_hints
+from typing import Any, Generic, Literal, TypeVar, cast, get_args, get_type_hints
 
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -220,49 +221,24 @@ def known_notes(state: RunState) -> Iterable[Note]:
     return state.notes.values()
 
 
+def check_budget(state: Any) -> Literal["left", "spent"]:  # noqa: ANN401 - LangGraph would read a type as another schema
+    """Router behind a node that may halt the run: `{"left": NEXT, "spent": LAST}`."""
+    return "spent" if state.halted else "left"
+
+
 class MethodGraph(StateGraph[StateT, Context, Any, StateT]):
-    """State machine of a method.
-
-    A halted run goes to the `ending` node, from each node whose router may choose it. LangSmith's environment variables
-    alone do not trace the graph, also if an application compiles it.
+    """State machine of a method. LangSmith's environment variables alone do not trace it, also if an application
+    compiles it.
     """
-
-    def __init__(self, state: type[StateT], *, ending: str, input_schema: type[Any] = Question) -> None:
-        super().__init__(state, context_schema=Context, input_schema=input_schema)
-        self._ending = ending
-
-    def add_conditional_edges(self, source: str, path: Any, path_map: Any = None) -> Self:  # noqa: ANN401 - as the base has it
-        """Add a router, which is not asked where a halted run goes."""
-        hints = get_type_hints(path)
-        ends = path_map or get_args(hints.get("return"))
-        if ends and self._ending not in ends:
-            return super().add_conditional_edges(source, path, path_map)
-
-        def route(state: StateT) -> Any:  # noqa: ANN401 - what the router returns
-            return self._ending if state.halted else path(state)
-
-        route.__name__, route.__annotations__ = path.__name__, hints
-        return super().add_conditional_edges(source, route, path_map)
-
-    def add_edge_unless_halted(self, source: str, target: str) -> None:
-        """Add an edge for runs that are not halted."""
-
-        def follow(state: StateT) -> str:
-            return target
-
-        follow.__annotations__["return"] = Literal[target, self._ending]
-        self.add_conditional_edges(source, follow)
 
     def compile(self, *arguments: Any, **options: Any) -> CompiledStateGraph[StateT, Context, Any, StateT]:  # noqa: ANN401 - those of the base
         """Compile as the base does."""
         return super().compile(*arguments, **options).with_config(callbacks=[Untraced()])
 
 
-def new_graph(
-    state: type[StateT], *nodes: Node, ending: str = "answer", input_schema: type[Any] = Question
-) -> MethodGraph[StateT]:
-    """Return a method's graph with these nodes, in their order, and no edges; a halted run goes to `ending`."""
-    graph = MethodGraph(state, ending=ending, input_schema=input_schema)
+def new_graph(state: type[StateT], *nodes: Node, input_schema: type[Any] = Question) -> MethodGraph[StateT]:
+    """Return a method's graph with these nodes, in their order, and no edges."""
+    graph = MethodGraph(state, context_schema=Context, input_schema=input_schema)
     for function in nodes:
         graph.add_node(cast(Any, function))
     return graph

@@ -36,13 +36,13 @@ async def run_subrun(
     `answer` is the message of the answer; the caller finishes it. By default it is a message of its own. Of the budget
     of this node, `reserved_calls` model calls are left.
     """
-    run, token_stream, config = call.context.hops, call.context.token_stream, get_config()["configurable"]
+    run, token_stream, config = call.context.subruns, call.context.token_stream, get_config()["configurable"]
     runtime, left, here = call.runtime, call.remaining(), copy_context()
     execution = runtime.execution_info
     assert execution is not None
     if run is None:
         raise RunError(
-            "This graph runs other methods: set `hops` of its Context to what runs them, as `sleuth.ask` does."
+            "This graph runs other methods: set `subruns` of its Context to what runs them, as `sleuth.ask` does."
         )
     message = answer or AnswerStream()
 

@@ -307,19 +307,9 @@ def check_or_end(state: RunState) -> Literal["check_evidence", "__end__"]:
     return "check_evidence" if is_checked else "__end__"
 
 
-def choices(graph: StateGraph[Any, Context, Any, Any], name: str) -> list[str]:
-    """Return the nodes to which routers may lead from a node."""
-    branches = graph.branches.get(name, {}).values()
-    return list(dict.fromkeys(end for branch in branches for end in (branch.ends or {}).values()))
-
-
-def add_evidence_check(graph: StateGraph[Any, Context, Any, Any]) -> StateGraph[Any, Context, Any, Any]:
-    """Add the node `check_evidence` behind every node that may end the run, and return the graph."""
-    routed = [name for name in graph.branches if END in choices(graph, name)]
-    linked = [name for name, after in graph.edges if after == END]
-    graph.edges -= {(name, END) for name in linked}
+def add_evidence_check(graph: StateGraph[Any, Context, Any, Any], *last: str) -> None:
+    """Lead an answer of these nodes, which may end the run, to `check_evidence` if it is to be checked, else to END."""
     graph.add_node("check_evidence", check_evidence, input_schema=graph.state_schema)
     graph.add_edge("check_evidence", END)
-    for name in (*routed, *linked):
+    for name in last:
         graph.add_conditional_edges(name, check_or_end)
-    return graph

@@ -9,11 +9,12 @@ from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Source
 from sleuth.graphs.core.answer import Citation, RetrievalPath
+from sleuth.graphs.core.context import SearchSettings
 from sleuth.graphs.core.node import Call, gather_by_key
 from sleuth.graphs.core.passages import RetrievedPassage
 from sleuth.graphs.core.state import PassageRef, Question
 from sleuth.graphs.evidence.text_spans import find_words
-from sleuth.tools.search import DocumentReader, Mode, Query
+from sleuth.tools.search import DocumentReader, Query
 from sleuth.tools.search.langchain import traced_search
 from sleuth.tools.types import Hit, Passage
 
@@ -43,6 +44,11 @@ async def search_passages(call: Call[Any], queries: dict[str, Query]) -> dict[st
     records = [_search_record(query, results[key], references[key]) for key, query in queries.items()]
     call.searches += await context.archive.keep(records)
     return references
+
+
+async def search_once(call: Call[Any], query: Query) -> list[str]:
+    """Search as `search_passages` does, for one query."""
+    return (await search_passages(call, {"": query}))[""]
 
 
 async def read_around(call: Call[Any], reference: str, *, reach: int) -> list[str]:
@@ -119,10 +125,10 @@ def short_names(findings: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in short if name.casefold() not in ("yes", "no")))
 
 
-def make_query(text: str, state: Question, *, k: int, mode: Mode, seen: Iterable[str]) -> Query:
+def make_query(settings: SearchSettings, text: str, state: Question, **about: object) -> Query:
     """Return the next query of a question, for passages not seen yet; it builds on the findings whose names it
     contains.
     """
     names = short_names(note["finding"] for note in state.notes.values())
     entities = tuple(name for name in names if any(find_words(name.split(), text)))
-    return Query(text=text, k=k, mode=mode, hop=text != state.question, entities=entities, seen=frozenset(seen))
+    return settings.query(text, hop=text != state.question, entities=entities, **about)

@@ -10,7 +10,7 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
@@ -32,7 +32,7 @@ from sleuth.agents.roles.reporting import (
 )
 from sleuth.graphs.core.answer import Note, Subrun, Verdict, make_verdict
 from sleuth.graphs.core.approval import AwaitsApproval, Reply, ask_approval, read_rows
-from sleuth.graphs.core.context import Context, SubrunResult
+from sleuth.graphs.core.context import DEFAULT_METHOD, Context, SearchSettings, SubrunResult
 from sleuth.graphs.core.method import REPORT, Method, summarize_update
 from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with
 from sleuth.graphs.core.state import Keyed, PassageRef, Question, RunState, SharesBudget, Update
@@ -41,9 +41,9 @@ from sleuth.graphs.delegation import DelegatingSettings, MethodName
 from sleuth.graphs.evidence.check import as_evidence, cited_passages
 from sleuth.graphs.evidence.citations import cite_closest
 from sleuth.graphs.evidence.outcomes import make_note, with_sentence_ends, yes_probability
-from sleuth.graphs.evidence.retrieval import as_sources, search_passages
+from sleuth.graphs.evidence.retrieval import as_sources, search_once, search_passages
 from sleuth.graphs.evidence.text_spans import numbers_in
-from sleuth.tools.search import DocumentReader, Query
+from sleuth.tools.search import DocumentReader
 from sleuth.tools.text.normalization import comparison_key, single_line
 from sleuth.tools.types import Passage
 
@@ -55,10 +55,11 @@ Sections = Annotated[list[OutlinedSection], read_rows(), Setting(max_length=MAX_
 """Sections as JSON, or plain questions."""
 
 
-class Settings(DelegatingSettings):
+class Settings(DelegatingSettings, SearchSettings):
     """Settings of `--set`."""
 
-    method: MethodName = Setting(default="auto", description="what researches the sections")
+    renamed: ClassVar = {"min_support": "min_sentence_support"}
+    method: MethodName = Setting(default=DEFAULT_METHOD, description="what researches the sections")
     sections: Sections = Setting(
         default=[],
         description='the outline as JSON: [{"heading": "Costs", "question": "What does it cost?"}]; default: planned',
@@ -67,7 +68,9 @@ class Settings(DelegatingSettings):
     passages: int = Setting(
         default=4, ge=0, le=32, description="passages that a search finds for a section, besides those of its research"
     )
-    min_support: float = Setting(default=0.5, ge=0, le=1, description="the least support of a sentence that is kept")
+    min_sentence_support: float = Setting(
+        default=0.5, ge=0, le=1, description="the least support of a sentence that is kept"
+    )
     approve: bool = Setting(default=False, description="the outline waits for approval")
 
 
@@ -130,8 +133,8 @@ async def outline(state: State, call: Call[Settings]) -> Update:
     if chosen := call.settings.sections:
         return {**first, "title": state.question, "sections": _numbered(chosen)}
     call.require()
-    query = Query(text=state.question, k=_FIRST_SEARCH, mode="hybrid")
-    passages = call.passages((await search_passages(call, {"": query}))[""])
+    query = call.settings.query(state.question, k=_FIRST_SEARCH, mode="hybrid")
+    passages = call.passages(await search_once(call, query))
     single = Outline(sections=[OutlinedSection.model_construct(heading="", question=state.question)])
     loss = "The report has one section."
     read = SourcesInput(question=state.question, sources=as_sources(passages))
@@ -163,8 +166,8 @@ async def research(state: ResearchState, call: Call[Settings]) -> Update:
     end = await run_subrun(
         call, method=settings.method, number=int(number), values=settings.method_settings, reserved_calls=1
     )
-    query = Query(text=state.question, k=settings.passages, mode="hybrid")
-    references = (await search_passages(call, {"": query}))[""] if settings.passages else []
+    query = settings.query(state.question, k=settings.passages, mode="hybrid")
+    references = await search_once(call, query) if settings.passages else []
     read = call.passages(references)
     cited = await _cited(end, read, call)
     ids = {passage.id for passage in cited}
@@ -205,7 +208,9 @@ async def review(state: State, call: Call[Settings]) -> Update:
     support = await gather_by_key(
         {key: _support(state, draft, named[key], call) for key, draft in state.drafts.items()}
     )
-    supported = {key: draft for key, draft in state.drafts.items() if support[key] >= call.settings.min_support}
+    supported = {
+        key: draft for key, draft in state.drafts.items() if support[key] >= call.settings.min_sentence_support
+    }
     notes = {
         key: make_note(
             state.sections[draft["section"]]["question"], draft["text"], cite_closest(draft["text"], named[key])
@@ -221,7 +226,7 @@ async def review(state: State, call: Call[Settings]) -> Update:
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search for the sentences that their passages do not support."""
     k = max(1, call.settings.passages)
-    queries = {key: Query(text=draft["text"], k=k, mode="hybrid") for key, draft in state.drafts.items()}
+    queries = {key: call.settings.query(draft["text"], k=k, mode="hybrid") for key, draft in state.drafts.items()}
     references = await search_passages(call, queries)
     return {
         "drafts": {
@@ -259,7 +264,7 @@ async def collate(state: State, call: Call[Settings]) -> Update:
 
 def begin(state: State) -> list[Send] | Literal["approve", "collate"]:
     """Route to the person, who approves the outline, or send each section to its research."""
-    if state.decision == "reject":
+    if state.decision == "reject" or state.halted:
         return "collate"
     if not state.decision:
         return "approve"
@@ -272,12 +277,12 @@ def begin(state: State) -> list[Send] | Literal["approve", "collate"]:
 
 def settle(state: State) -> Literal["retrieve", "collate"]:
     """Route to another search while sentences are not settled."""
-    return "retrieve" if state.drafts else "collate"
+    return "retrieve" if state.drafts and not state.halted else "collate"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = new_graph(State, outline, approve, research, write, review, retrieve, collate, ending="collate")
+    graph = new_graph(State, outline, approve, research, write, review, retrieve, collate)
     graph.add_edge(START, "outline")
     graph.add_conditional_edges("outline", begin, ["approve", "research", "collate"])
     graph.add_conditional_edges("approve", begin, ["approve", "research", "collate"])

@@ -163,7 +163,7 @@ class CheckpointerSubruns:
             settings=settings,
             budget=request.budget,
             token_stream=streams,
-            hops=self,
+            subruns=self,
             started=time.monotonic(),
         )
         graph = compile_method(request.method, self.saver)

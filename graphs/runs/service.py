@@ -156,7 +156,7 @@ class RunService(RunStarter):
             archive=self.store.archive,
             settings=configure(runnable(thread.method), thread.options.values, thread.options.profile),
             budget=thread.options.budget,
-            hops=StoreSubruns(runs=self, outer=thread),
+            subruns=StoreSubruns(runs=self, outer=thread),
             token_stream=streams,
         )
 

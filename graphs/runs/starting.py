@@ -94,7 +94,7 @@ class RunStarter(RunReader):
         )
 
     def _check_settings(self, kind: Method, settings: MethodSettings) -> None:
-        if self.services is not None and (getattr(settings, "check_evidence", False) or not kind.needs_model):
+        if self.services is not None and (getattr(settings, "check_evidence", False) or kind.needs_checker):
             require_checker(self.services.checker)
 
     async def _check_name(self, id: str) -> None:

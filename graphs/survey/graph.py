@@ -38,7 +38,7 @@ from sleuth.graphs.core.state import Keyed, Question, RunState, SharesBudget, Up
 from sleuth.graphs.evidence.check import assess, is_answer_checked, least_support, require_checker
 from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.outcomes import stated_answer
-from sleuth.graphs.evidence.retrieval import as_sources, search_passages
+from sleuth.graphs.evidence.retrieval import as_sources, search_once
 from sleuth.graphs.evidence.text_spans import numbers_in
 from sleuth.graphs.survey.cells import (
     Cell,
@@ -281,9 +281,9 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 def begin(state: State) -> Literal["approve", "select", "answer"]:
     """Route to the person, who approves the columns, or to the documents."""
-    if state.decision == "reject":
+    if state.decision == "reject" or state.halted:
         return "answer"
-    return "select" if state.decision or state.halted else "approve"
+    return "select" if state.decision else "approve"
 
 
 def read_batch(state: State) -> list[Send] | Literal["aggregate"]:
@@ -343,8 +343,8 @@ async def _pieces(state: ReadingState, call: Call[Settings]) -> list[list[Passag
     if len(passages) <= most or call.settings.thorough:
         return [passages[at : at + most] for at in range(0, len(passages), most)]
     text = " ".join(each["question"] for each in state.columns)
-    query = Query(text=text, k=most, mode="hybrid", where=f'id="{state.document}"')
-    ids = {each.id for each in call.passages((await search_passages(call, {"": query}))[""])}
+    query = call.settings.query(text, k=most, mode="hybrid", where=f'id="{state.document}"')
+    ids = {each.id for each in call.passages(await search_once(call, query))}
     return [[each for each in passages if each.id in ids] or passages[:most]]
 
 

@@ -184,7 +184,7 @@ def as_retriever(
 def graph(name: str) -> StateGraph[Any, Context, Any, Any]:
     """Return the uncompiled state machine of a method or of `chat`, for other applications.
 
-    Run it with a `sleuth.Context`; auto and chat, which run other methods, need `hops` in it.
+    Run it with a `sleuth.Context`; auto and chat, which run other methods, need `subruns` in it.
     """
     return runnable(name).graph()
 

@@ -294,7 +294,7 @@ class Sleuth:
         context = services.context(archive=archive, settings=settings, budget=budget, token_stream=streams)
         if saver is None:
             return context
-        return replace(context, hops=CheckpointerSubruns(saver=saver, context=context, profile=profile))
+        return replace(context, subruns=CheckpointerSubruns(saver=saver, context=context, profile=profile))
 
 
 async def last_answer(events: AsyncGenerator[Event]) -> Answer:

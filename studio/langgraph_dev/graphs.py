@@ -23,7 +23,7 @@ from pydantic import ValidationError, create_model
 
 from sleuth.graphs.core.context import Budget, Context, SubrunRequest
 from sleuth.graphs.core.method import CHAT, describe_errors
-from sleuth.graphs.registry import runnable, without_replies
+from sleuth.graphs.registry import METHODS, OTHERS, runnable, without_replies
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, CheckpointerSubruns
 from sleuth.graphs.runs.request import check_question
 from sleuth.graphs.runs.turns import read_reply
@@ -114,7 +114,7 @@ class DevGraph(CompiledStateGraph[Any, Any, Any, Any]):
         else:  # a run without a thread: its sub-runs have none either
             saver, announce = InMemorySaver(), None
         subruns = CheckpointerSubruns(saver=saver, context=context, profile=profile, announce=announce)
-        return replace(context, hops=subruns)
+        return replace(context, subruns=subruns)
 
 
 @asynccontextmanager
@@ -146,20 +146,4 @@ def _serve(name: str) -> DevGraph:
     return DevGraph(**vars(builder.compile(name=name)))
 
 
-plain_rag = _serve("plain-rag")
-par_rag = _serve("par-rag")
-crp_rag = _serve("crp-rag")
-retro_rag = _serve("retro-rag")
-ras = _serve("ras")
-hybrid_rag = _serve("hybrid-rag")
-search_trained = _serve("search-trained")
-auto = _serve("auto")
-reader = _serve("reader")
-closed_book = _serve("closed-book")
-iter_retgen = _serve("iter-retgen")
-self_ask = _serve("self-ask")
-ircot = _serve("ircot")
-agent = _serve("agent")
-survey = _serve("survey")
-report = _serve("report")
-chat = _serve("chat")
+globals().update({name.replace("-", "_"): _serve(name) for name in (*METHODS, *OTHERS)})  # the names in langgraph.json

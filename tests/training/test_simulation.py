@@ -83,7 +83,7 @@ def test_handlers_cover_every_prompt_of_a_method() -> None:
     others = {"planner/survey", "answerer/survey", "planner/outline", "answerer/section"}
     without_method = ("shared/", "questioner/", "judge/", "router/", "rewriter/", "host/")
     asked = {name for name in prompts.names() if not name.startswith(without_method)} - others
-    assert asked == HANDLERS.keys(), "add the missing handlers to studio/simulation/model.py"
+    assert asked == HANDLERS.keys(), "add the missing handlers to training/simulation/model.py"
 
 
 def test_parameters_cover_every_role_and_error() -> None:

@@ -13,7 +13,7 @@ answers what the reader refuses: on 145 questions no method with it was better t
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from langgraph.graph import END, START, StateGraph
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -22,14 +22,15 @@ from sleuth.agents.formatting import Source
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.roles import inputs, judging
 from sleuth.graphs.core.answer import Note, Subrun, Verdict, evidence_in, make_verdict, refusal_text
-from sleuth.graphs.core.context import CheckedSettings, Context, parse_json
-from sleuth.graphs.core.method import Method, summarize_update
-from sleuth.graphs.core.node import Call, new_graph, node
+from sleuth.graphs.core.context import CheckedSettings, CitedSettings, Context, parse_json
+from sleuth.graphs.core.method import MODELLESS_METHOD, Method, summarize_update
+from sleuth.graphs.core.node import Call, check_budget, new_graph, node
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
-from sleuth.graphs.delegation import check_method
+from sleuth.graphs.delegation import check_asked
 from sleuth.graphs.evidence.check import GOOD_SUPPORT, least_support, open_questions
 from sleuth.graphs.evidence.outcomes import yes_probability
+from sleuth.graphs.registry import METHODS
 from sleuth.tools.search import DocumentLister
 from sleuth.tools.search.retriever import list_all
 from sleuth.tools.text.normalization import comparison_key
@@ -37,13 +38,9 @@ from sleuth.tools.text.tokenization import name_key
 
 Notes = Mapping[str, Note]
 
-AUTO, READER = "auto", "reader"
-
 
 def _order(text: str) -> str:
-    names = [name.strip() for name in text.split(",")]
-    if AUTO in map(check_method, names):
-        raise ValueError("`auto` cannot run itself")
+    names = [check_asked(name.strip()) for name in text.split(",")]
     if len(names) > len(set(names)):
         raise ValueError("each method may be named once")
     return ",".join(names)
@@ -52,6 +49,7 @@ def _order(text: str) -> str:
 class Settings(CheckedSettings):
     """Settings of `--set`."""
 
+    renamed: ClassVar = {"hop_settings": "settings_by_method"}
     order: Annotated[str, AfterValidator(_order)] = Field(default="plain-rag,agent", description="methods in turn")
     fast: bool | None = Field(
         default=None,
@@ -62,7 +60,7 @@ class Settings(CheckedSettings):
     min_confidence: float = Field(
         default=0.5, ge=0, lt=1, description="an answer is accepted above this P(yes, it holds); 0: not asked"
     )
-    hop_settings: Annotated[dict[str, dict[str, Any]], BeforeValidator(parse_json)] = Field(
+    settings_by_method: Annotated[dict[str, dict[str, Any]], BeforeValidator(parse_json)] = Field(
         default={"agent": {"max_searches": 3}},
         description='settings of the methods, as JSON: {"par-rag": {"coarse_k": 5}}',
     )
@@ -71,8 +69,8 @@ class Settings(CheckedSettings):
     )
 
     def nested(self) -> dict[str, dict[str, Any]]:
-        """Return `hop_settings`."""
-        return self.hop_settings
+        """Return `settings_by_method`."""
+        return self.settings_by_method
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,11 +90,11 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     """Choose the next method of the order."""
     order = state.order or call.settings.order.split(",")
     is_fast = call.context.demo if call.settings.fast is None else call.settings.fast
-    if not state.order and is_fast and call.context.checker and READER not in order:
-        order = [READER, *order]
+    if not state.order and is_fast and call.context.checker and MODELLESS_METHOD not in order:
+        order = [MODELLESS_METHOD, *order]
     ask_all = await _documents_in_question(state, call) if state.ask_all is None else state.ask_all
     method, update = order[len(state.hops)], {"order": order, "ask_all": ask_all}
-    if method != READER and not call.affords():  # at least one call of the sub-run
+    if METHODS[method].needs_model and not call.affords():  # at least one call of the sub-run
         return {**update, "halted": True}
     why = "first in the order"
     if state.hops:
@@ -110,9 +108,10 @@ async def act(state: State, call: Call[Settings]) -> Update:
     """Let the method answer the question in its own thread, from the known notes and with the rest of the budget."""
     number, subrun = _latest(state)
     inherited = inherited_notes(state.notes, state.hops.values())
-    checked = set() if subrun["method"] == READER else set(CheckedSettings.model_fields)
+    kind = METHODS[subrun["method"]].settings
+    checked = {*CheckedSettings.model_fields} & kind.model_fields.keys() if issubclass(kind, CitedSettings) else set()
     for_all = call.settings.model_dump(include=checked, exclude_none=True)
-    values = {**for_all, **call.settings.hop_settings.get(subrun["method"], {})}
+    values = {**for_all, **call.settings.settings_by_method.get(subrun["method"], {})}
     end = await run_subrun(call, method=subrun["method"], number=int(number), notes=inherited, values=values)
     handed = [(note["question"], note["finding"]) for note in inherited.values()]
     new = {
@@ -157,7 +156,7 @@ async def verify(state: State, call: Call[Settings]) -> Update:
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Return the last method's answer or refusal, and warn of the rejected answers before it."""
     answers = [subrun for subrun in state.hops.values() if subrun["status"] == "answered"]
-    doubted = [subrun for subrun in answers if subrun["doubt"] and subrun["method"] != READER]
+    doubted = [subrun for subrun in answers if subrun["doubt"] and METHODS[subrun["method"]].needs_model]
     missing = open_questions(state.question, state.notes.values())
     verdict = best_verdict(list(state.hops.values()), missing, cut_short=state.halted)
     warnings = [
@@ -173,14 +172,14 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 def escalate(state: State) -> Literal["plan", "answer"]:
     """Route to the next method if the answer was rejected."""
-    return "plan" if _more(state) and _latest(state)[1]["doubt"] else "answer"
+    return "plan" if _more(state) and _latest(state)[1]["doubt"] and not state.halted else "answer"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
     graph = new_graph(State, plan, act, verify, answer)
     graph.add_edge(START, "plan")
-    graph.add_edge_unless_halted("plan", "act")
+    graph.add_conditional_edges("plan", check_budget, {"left": "act", "spent": "answer"})
     graph.add_edge("act", "verify")
     graph.add_conditional_edges("verify", escalate)
     graph.add_edge("answer", END)
@@ -225,7 +224,8 @@ async def _judge(subrun: Subrun, state: State, call: Call[Settings]) -> tuple[fl
     """Return the probability that the answer holds, if it is known, and why it is rejected, if it is."""
     least, support, confidence = call.settings.min_confidence, subrun.get("support"), subrun["confidence"]
     doubt = rejection_reason(subrun, call.settings.min_citations)
-    if not doubt and subrun["method"] == READER and support and support.get("weak") and not call.context.demo:
+    is_own_reading = not METHODS[subrun["method"]].needs_model and not call.context.demo
+    if not doubt and is_own_reading and support and support.get("weak"):
         doubt = f"its support is {support['score']:.2f}, below {GOOD_SUPPORT}"
     if doubt or confidence is not None or not least:
         return confidence, doubt
@@ -324,12 +324,13 @@ def _summarize_subrun(subrun: Subrun) -> str:
 
 
 METHOD = Method(
-    name=AUTO,
+    name="auto",
     line="start with a cheap method, check its answer, and continue with a stronger one if the answer is rejected",
     paper="none: our way of choosing among the methods above",
     when="you do not know how hard the question is, and an easy one should stay cheap",
     calls="2 to 8; 2 on two hops",
     graph=graph,
     settings=Settings,
+    delegates=True,
     summarize_update=summarize,
 )

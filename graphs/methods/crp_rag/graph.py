@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.formatting import Source, Step
@@ -30,15 +30,16 @@ from sleuth.agents.roles.judging import VERIFY
 from sleuth.graphs.core.answer import Note, Threshold, make_verdict
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
-from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with, nothing
+from sleuth.graphs.core.node import Call, check_budget, gather_by_key, new_graph, node, node_with, nothing
 from sleuth.graphs.core.state import Keyed, KeysOf, PassageRef, Question, RunState, Update
 from sleuth.graphs.core.thresholds import choose_threshold
+from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.outcomes import as_steps, stated_answer, verdict_for
 from sleuth.graphs.evidence.retrieval import as_sources, search_passages
 from sleuth.graphs.methods.crp_rag import path_answers, reasoning_graph
 from sleuth.graphs.methods.crp_rag.path_answers import Knowledge, Results, StepEvidence, Verification
 from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Node, Proposal, Structure, mark_final, open_sinks
-from sleuth.tools.search import Mode, Query
+from sleuth.tools.search import Mode
 
 
 class Settings(CheckedSettings):
@@ -151,11 +152,8 @@ async def merge(state: State, call: Call[Settings]) -> Update:
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search passages for each step (equation 7)."""
-    settings = call.settings
-    queries = {}
-    for key in state.wave:
-        text = state.nodes[key]["content"]
-        queries[key] = Query(text=text, k=settings.top_k, mode=settings.mode, hop=text != state.question)
+    texts = {key: state.nodes[key]["content"] for key in state.wave}
+    queries = {key: call.settings.query(text, hop=text != state.question) for key, text in texts.items()}
     return {"passages": await search_passages(call, queries)}
 
 
@@ -288,6 +286,8 @@ async def leave_shortcut(state: State, call: Call[Settings]) -> Update:
 
 def grow(state: State) -> Literal["expand", "retrieve", "select_paths"]:
     """Route to the next layer until every sink is a last step; then to the retrieval for the steps."""
+    if state.halted:
+        return "select_paths"
     if state.wave:
         return "retrieve"
     return "expand" if not state.nodes or open_sinks(state.nodes) else "select_paths"
@@ -296,7 +296,7 @@ def grow(state: State) -> Literal["expand", "retrieve", "select_paths"]:
 def after_verify(state: State) -> Literal["select_paths", "leave_shortcut"]:
     """Route to the paths, unless the shortcut's knowledge does not suffice."""
     lacking = open_sinks(state.nodes) and SOURCE not in _sufficient(state)
-    return "leave_shortcut" if lacking else "select_paths"
+    return "leave_shortcut" if lacking and not state.halted else "select_paths"
 
 
 def after_select_paths(state: State) -> Literal["reason", "__end__"]:
@@ -313,18 +313,18 @@ def after_reason(state: State) -> Literal["integrate", "leave_shortcut"]:
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
     nodes = try_shortcut, expand, merge, retrieve, aggregate, verify, select_paths, reason, integrate, leave_shortcut
-    graph = new_graph(State, *nodes, ending="select_paths")
+    graph = new_graph(State, *nodes)
     graph.add_edge(START, "try_shortcut")
     graph.add_conditional_edges("try_shortcut", grow)
-    graph.add_edge_unless_halted("expand", "merge")
+    graph.add_conditional_edges("expand", check_budget, {"left": "merge", "spent": "select_paths"})
     graph.add_conditional_edges("merge", grow)
     graph.add_edge("retrieve", "aggregate")
-    graph.add_edge_unless_halted("aggregate", "verify")
+    graph.add_conditional_edges("aggregate", check_budget, {"left": "verify", "spent": "select_paths"})
     graph.add_conditional_edges("verify", after_verify)
     graph.add_conditional_edges("select_paths", after_select_paths)
     graph.add_conditional_edges("reason", after_reason)
-    graph.add_edge("integrate", END)
     graph.add_edge("leave_shortcut", "expand")
+    add_evidence_check(graph, "select_paths", "integrate")
     return graph
 
 

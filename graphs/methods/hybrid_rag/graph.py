@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 
 from sleuth.agents.formatting import ReferenceKind
 from sleuth.agents.roles.hybrid import EXPRESS, RECALL_UNAIDED, Asked, ExpressInput, Expression, Recollection
@@ -31,6 +31,7 @@ from sleuth.graphs.core.context import Context
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, known_notes, new_graph, node, node_with
 from sleuth.graphs.core.state import PassageRef, Question, RunState, Update
+from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.outcomes import make_note, verdict_for
 from sleuth.graphs.evidence.text_spans import strip_marks
 from sleuth.graphs.methods.hybrid_rag import references, sources
@@ -250,7 +251,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge("query", "aggregate")
     graph.add_edge("aggregate", "answer")
     graph.add_edge("answer", "verify")
-    graph.add_edge("verify", END)
+    add_evidence_check(graph, "verify")
     return graph
 
 

@@ -21,7 +21,7 @@ from sleuth.graphs.methods.hybrid_rag.knowledge_graph.rules import NamedEntity, 
 from sleuth.graphs.methods.hybrid_rag.references import Finding, is_table
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.documents.chunking import split
-from sleuth.tools.search import Query, Retriever
+from sleuth.tools.search import Retriever
 from sleuth.tools.search.langchain import traced_search
 from sleuth.tools.types import Hit, Passage
 from sleuth.tools.web_pages.page import PageText
@@ -88,7 +88,7 @@ async def _search(retriever: Retriever, question: str, settings: Settings) -> li
     """Return hits until enough of them are texts: tables, which may be in many pieces, do not displace them."""
     k = settings.chunks * 2 if settings.tables else settings.chunks
     while True:
-        hits = await traced_search(retriever, Query(text=question, k=k, mode=settings.mode))
+        hits = await traced_search(retriever, settings.query(question, k=k))
         enough = sum(not is_table(hit.passage) for hit in hits) >= settings.chunks
         if enough or len(hits) < k or k >= MOST_SEARCHED:
             return hits

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Annotated, Any, Literal
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.model_calls.caller import ModelCaller
@@ -29,6 +29,7 @@ from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPap
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with
 from sleuth.graphs.core.state import Keyed, KeysOf, PassageRef, Question, RunState, Update, same_question
+from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.citations import verify_quotes
 from sleuth.graphs.evidence.outcomes import answer_question, as_steps, stated_answer
 from sleuth.graphs.evidence.retrieval import as_sources, search_passages
@@ -132,11 +133,9 @@ async def plan(state: State, call: Call[Settings]) -> Update:
 async def retrieve_coarse(state: State, call: Call[Settings]) -> Update:
     """Search passages similar to each step's question (sections 3.3 and 3.5)."""
     settings = call.settings
-    queries = {
-        key: replace(steps.step_query(state.plan, state.notes, key), k=settings.coarse_k, mode=settings.coarse_mode)
-        for key in state.wave
-        if _searches(state.plan[key], settings)
-    }
+    keys = [key for key in state.wave if _searches(state.plan[key], settings)]
+    queries = {key: steps.step_query(settings, state.plan, state.notes, key) for key in keys}
+    queries = {key: replace(query, k=settings.coarse_k, mode=settings.coarse_mode) for key, query in queries.items()}
     return {"coarse": await search_passages(call, queries)}
 
 
@@ -162,7 +161,8 @@ async def retrieve_fine(state: State, call: Call[Settings]) -> Update:
     queries = {}
     for key in state.open_steps():
         text = state.drafts[key]["answer"]
-        query = steps.step_query(state.plan, state.notes, key, draft=text, with_question=settings.fine_with_question)
+        both = settings.fine_with_question
+        query = steps.step_query(settings, state.plan, state.notes, key, draft=text, with_question=both)
         read_in_vain = [] if text else state.coarse.get(key, [])  # ours: no draft came of them
         seen = frozenset(passage.id for passage in call.passages(read_in_vain))
         queries[key] = replace(query, k=settings.fine_k, mode=settings.fine_mode, seen=seen)
@@ -225,6 +225,8 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 def onward(state: State) -> Literal["retrieve_coarse", "refine", "answer"]:
     """Route to the steps in progress, else to the next ones, else to the answer."""
+    if state.halted:
+        return "answer"
     if state.open_steps():
         return "retrieve_coarse"
     return "refine" if state.is_unfinished() else "answer"
@@ -232,9 +234,8 @@ def onward(state: State) -> Literal["retrieve_coarse", "refine", "answer"]:
 
 def after_draft(state: State) -> Literal["retrieve_fine", "refine", "answer"]:
     """Route to the review of drafts that need one."""
-    if state.open_steps():
-        return "retrieve_fine"
-    return "refine" if state.is_unfinished() else "answer"
+    after = onward(state)
+    return "retrieve_fine" if after == "retrieve_coarse" else after
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
@@ -247,7 +248,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge("retrieve_fine", "review")
     graph.add_conditional_edges("review", onward)
     graph.add_conditional_edges("refine", onward)
-    graph.add_edge("answer", END)
+    add_evidence_check(graph, "answer")
     return graph
 
 

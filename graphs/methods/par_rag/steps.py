@@ -11,6 +11,7 @@ from typing_extensions import TypedDict
 
 from sleuth.agents.roles.planning import OrderedStep, PlanStep
 from sleuth.graphs.core.answer import Citation, Note
+from sleuth.graphs.core.context import SearchSettings
 from sleuth.graphs.core.state import KeysOf
 from sleuth.graphs.evidence.citations import ensure_verbatim_support
 from sleuth.graphs.evidence.outcomes import make_note
@@ -62,12 +63,14 @@ def ready_steps(plan: Plan, done: Container[str], *, parallel: bool) -> list[str
     return steps if parallel else steps[:1]
 
 
-def step_query(plan: Plan, notes: Notes, key: str, *, draft: str = "", with_question: bool = True) -> Query:
+def step_query(
+    settings: SearchSettings, plan: Plan, notes: Notes, key: str, *, draft: str = "", with_question: bool = True
+) -> Query:
     """Return the query of a step: its question or its draft, or both, with the names that it builds on (ours)."""
     question = plan[key]["question"]
     text = f"{question} {draft}".strip() if with_question or not draft else draft  # without a draft: ours
     built_on = (notes[need]["finding"] for need in plan[key]["needs"] if need in notes)
-    return Query(text=text, hop=len(plan) > 1, entities=short_names([*built_on, draft]))
+    return settings.query(text, hop=len(plan) > 1, entities=short_names([*built_on, draft]))
 
 
 def trajectory(plan: Plan, notes: Notes) -> dict[str, Note]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from pydantic import AfterValidator, Field
 
 from sleuth.agents.formatting import SubQuery
@@ -30,10 +30,11 @@ from sleuth.agents.roles.planning import NO_RETRIEVAL, SUBQ, SUFFICIENT, SoFar
 from sleuth.graphs.core.answer import Note, make_verdict
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method, summarize_update
-from sleuth.graphs.core.node import Call, known_notes, new_graph, node, node_with
+from sleuth.graphs.core.node import Call, check_budget, known_notes, new_graph, node, node_with
 from sleuth.graphs.core.state import Keyed, PassageRef, Question, RunState, Update
+from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer, verdict_of_sentences
-from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
+from sleuth.graphs.evidence.retrieval import Round, make_query, search_once
 from sleuth.graphs.methods.ras import triple_graph
 from sleuth.graphs.methods.ras.triple_graph import Fact, PassageTriples, RenderedFacts, cite_facts, entity_key
 from sleuth.tools.search import Mode
@@ -132,9 +133,8 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     settings = call.settings
     at = str(len(state.rounds))
     text = state.rounds[at]["query"]
-    seen = {passage.id for passages in _passages(state, call).values() for passage in passages}
-    query = make_query(text, state, k=settings.top_k, mode=settings.mode, seen=seen)
-    references = (await search_passages(call, {at: query}))[at]
+    seen = frozenset(passage.id for passages in _passages(state, call).values() for passage in passages)
+    references = await search_once(call, make_query(settings, text, state, seen=seen))
     update: Update = {"rounds": {at: Round(query=text, passages=references)}}
     if not settings.triples:
         return update
@@ -175,7 +175,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 def after_plan(state: State) -> Literal["retrieve", "answer"]:
     """Route to the sub-query, or to the end."""
-    return "retrieve" if state.decision == SUBQ else "answer"
+    return "retrieve" if state.decision == SUBQ and not state.halted else "answer"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
@@ -184,8 +184,8 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge(START, "plan")
     graph.add_conditional_edges("plan", after_plan)
     graph.add_edge("retrieve", "structure")
-    graph.add_edge_unless_halted("structure", "plan")
-    graph.add_edge("answer", END)
+    graph.add_conditional_edges("structure", check_budget, {"left": "plan", "spent": "answer"})
+    add_evidence_check(graph, "answer")
     return graph
 
 

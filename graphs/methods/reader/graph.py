@@ -4,19 +4,19 @@
 
 The evidence checker (`sleuth.tools.evidence_checker`) reads the passages together and returns the words that answer the
 question. If they do not support an answer well, the next search starts from the names of the most relevant passage, up
-to `hops` searches. An answer with less than `min_support` is refused. A question that compares two dates is answered
+to `max_searches`. An answer with less than `min_support` is refused. A question that compares two dates is answered
 from the date of each: an encoder does not compare them.
 """
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
 from sleuth.graphs.core.answer import Verdict, make_verdict
-from sleuth.graphs.core.context import Context, MethodSettings
+from sleuth.graphs.core.context import Context, SearchSettings
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, new_graph, node
 from sleuth.graphs.core.state import PassageRef, Question, RunState, Update
@@ -31,18 +31,21 @@ from sleuth.graphs.evidence.check import (
 )
 from sleuth.graphs.evidence.comparison import read_comparison
 from sleuth.graphs.evidence.outcomes import make_note
-from sleuth.graphs.evidence.retrieval import search_passages, short_names
-from sleuth.tools.search import Mode, Query
+from sleuth.graphs.evidence.retrieval import search_once, search_passages, short_names
+from sleuth.tools.search import Mode
 
 SHOWN = 10
 """Passages that are kept for the next search: the most relevant of all that were found."""
 
 
-class Settings(MethodSettings):
+class Settings(SearchSettings):
     """Settings of `--set`."""
 
+    renamed: ClassVar = {"hops": "max_searches"}
     top_k: int = Field(default=5, ge=1, le=100, description="passages of each search")
-    hops: int = Field(default=2, ge=1, le=5, description="searches; each starts from a passage of the one before")
+    max_searches: int = Field(
+        default=2, ge=1, le=5, description="searches at most; each starts from a passage of the one before"
+    )
     mode: Mode = Field(default="graph", description="how to search")
     min_support: float = Field(
         default=MIN_SUPPORT, ge=0, le=1, description="the least support of an answer; less is refused"
@@ -67,8 +70,7 @@ class State(RunState):
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search the passages for the question, and for what is known."""
     names = short_names(note["finding"] for note in state.notes.values())
-    query = Query(text=state.question, k=call.settings.top_k, mode=call.settings.mode, entities=names)
-    return {"evidence": (await search_passages(call, {"": query}))[""], "searched": 1}
+    return {"evidence": await search_once(call, call.settings.query(state.question, entities=names)), "searched": 1}
 
 
 @node
@@ -76,8 +78,7 @@ async def compare(state: State, call: Call[Settings]) -> Update:
     """Search and read the date of each of the two, and answer with the one that the question asks for."""
     checker, compared = require_checker(call.context.checker), read_comparison(state.question)
     assert compared is not None
-    settings = call.settings
-    queries = {each: Query(text=each, k=settings.top_k, mode=settings.mode) for each in compared.questions}
+    queries = {each: call.settings.query(each) for each in compared.questions}
     references = await search_passages(call, queries)
     passages = [call.passages(list(dict.fromkeys([*state.evidence, *references[each]]))) for each in queries]
     return {"reading": await asyncio.to_thread(compare_dates, checker, compared, passages)}
@@ -94,20 +95,19 @@ async def read(state: State, call: Call[Settings]) -> Update:
     candidate = read_answer(state.question, reading, passages)
     if state.reading and state.reading["support"]["score"] > candidate["support"]["score"]:
         candidate = state.reading
-    follows = "weak" in candidate["support"] and state.searched < call.settings.hops
+    follows = "weak" in candidate["support"] and state.searched < call.settings.max_searches
     return {"reading": candidate, "evidence": [state.evidence[at] for at in order], "follows": follows}
 
 
 @node
 async def follow(state: State, call: Call[Settings]) -> Update:
     """Search with the title of the most relevant passage, for passages about its names."""
-    settings, passages = call.settings, call.passages(state.evidence)
+    passages = call.passages(state.evidence)
     title = passages[0].title
     names = short_names([title, state.reading["text"] if state.reading else ""])
     seen = frozenset(passage.id for passage in passages)
-    text = f"{state.question} {title}"
-    query = Query(text=text, k=settings.top_k, mode=settings.mode, hop=True, entities=names, seen=seen)
-    references = (await search_passages(call, {"": query}))[""]
+    query = call.settings.query(f"{state.question} {title}", hop=True, entities=names, seen=seen)
+    references = await search_once(call, query)
     return {"evidence": list(dict.fromkeys([*state.evidence, *references])), "searched": state.searched + 1}
 
 
@@ -160,4 +160,5 @@ METHOD = Method(
     graph=graph,
     settings=Settings,
     needs_model=False,
+    needs_checker=True,
 )

@@ -27,12 +27,13 @@ from sleuth.agents.roles import inputs, judging, reasoning
 from sleuth.graphs.core.answer import Note, Threshold, make_verdict
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method, summarize_update
-from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with
+from sleuth.graphs.core.node import Call, check_budget, gather_by_key, new_graph, node, node_with
 from sleuth.graphs.core.state import Keyed, PassageRef, Question, RunState, Update
 from sleuth.graphs.core.thresholds import choose_threshold
+from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.citations import find_support, verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer, verdict_for
-from sleuth.graphs.evidence.retrieval import as_sources, make_query, search_passages
+from sleuth.graphs.evidence.retrieval import as_sources, make_query, search_once
 from sleuth.graphs.evidence.text_spans import strip_marks
 from sleuth.graphs.methods.retro_rag import evidence
 from sleuth.graphs.methods.retro_rag.evidence import (
@@ -114,10 +115,9 @@ class State(RunState):
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search passages for the question, later new ones for the query of the plan."""
     settings, text = call.settings, state.query or state.question
-    seen = state.sources if settings.update else ()
-    query = make_query(text, state, k=settings.top_k, mode=settings.mode, seen=seen)
-    references = await search_passages(call, {"": query} if settings.evidence else {})
-    return {"round": state.round + 1, "candidates": references.get("", [])}
+    seen = frozenset(state.sources if settings.update else ())
+    query = make_query(settings, text, state, seen=seen)
+    return {"round": state.round + 1, "candidates": await search_once(call, query) if settings.evidence else []}
 
 
 @node
@@ -273,6 +273,8 @@ def after_answer(state: State) -> Literal["verify", "__end__"]:
 
 def after_verify(state: State) -> Literal["discover", "answer", "__end__"]:
     """Route to a further round, unless the answer was final."""
+    if state.halted:
+        return "answer"
     return "__end__" if state.verdict else "discover"
 
 
@@ -284,8 +286,9 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge("collate", "answer")
     graph.add_conditional_edges("answer", after_answer)
     graph.add_conditional_edges("verify", after_verify)
-    graph.add_edge_unless_halted("discover", "plan")
-    graph.add_edge_unless_halted("plan", "retrieve")
+    graph.add_conditional_edges("discover", check_budget, {"left": "plan", "spent": "answer"})
+    graph.add_conditional_edges("plan", check_budget, {"left": "retrieve", "spent": "answer"})
+    add_evidence_check(graph, "answer", "verify")
     return graph
 
 

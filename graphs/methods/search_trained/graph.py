@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.roles.planning import SearchResult
@@ -21,9 +21,10 @@ from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, new_graph, node, node_with, nothing
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update
+from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.evidence.citations import cite_sentence, ensure_verbatim_support
 from sleuth.graphs.evidence.outcomes import as_steps, finish, stated_answer
-from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
+from sleuth.graphs.evidence.retrieval import Round, make_query, search_once
 from sleuth.tools.search import Mode
 from sleuth.tools.text.names import find_mentions, kept_names
 from sleuth.tools.types import Passage
@@ -87,10 +88,8 @@ async def reason(state: State, call: Call[Settings]) -> Update:
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search passages for the query of the latest turn."""
-    settings, at = call.settings, str(len(state.turns))
-    query = make_query(state.query, state, k=settings.top_k, mode=settings.mode, seen=())
-    references = await search_passages(call, {at: query})
-    return {"query": "", "rounds": {at: Round(query=state.query, passages=references[at])}}
+    references = await search_once(call, make_query(call.settings, state.query, state))
+    return {"query": "", "rounds": {str(len(state.turns)): Round(query=state.query, passages=references)}}
 
 
 @node_with(notes_at_halt=nothing)
@@ -107,7 +106,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 def after_reason(state: State) -> Literal["retrieve", "reason", "answer"]:
     """Route to the search, to the end, or back to the model, whose last text is then corrected."""
-    if state.said is not None:
+    if state.halted or state.said is not None:
         return "answer"
     return "retrieve" if state.query else "reason"
 
@@ -118,7 +117,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge(START, "reason")
     graph.add_conditional_edges("reason", after_reason)
     graph.add_edge("retrieve", "reason")
-    graph.add_edge("answer", END)
+    add_evidence_check(graph, "answer")
     return graph
 
 

@@ -52,7 +52,7 @@ def context_of(model: Speaking, chain: Chain, settings: Any, saver: InMemorySave
         settings=settings,
         token_stream=TokenStream(),
     )
-    return replace(context, hops=CheckpointerSubruns(saver=saver, context=context))
+    return replace(context, subruns=CheckpointerSubruns(saver=saver, context=context))
 
 
 async def streamed(graph: Any, given: Any, context: Context) -> tuple[list[Any], list[Any]]:

@@ -83,7 +83,7 @@ class Talk:
             budget=self.budget,
             demo=self.demo,
         )
-        return replace(context, hops=CheckpointerSubruns(saver=self.saver, context=context))
+        return replace(context, subruns=CheckpointerSubruns(saver=self.saver, context=context))
 
 
 # What a message leads to

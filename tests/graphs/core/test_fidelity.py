@@ -31,7 +31,8 @@ def resolve(name: str) -> object:
 def test_part_names_code_and_settings_that_exist(method: Any, part: PaperPart) -> None:
     assert part.part
     assert part.source
-    assert set(part.settings) <= method.settings.model_fields.keys()
+    unknown = set(part.settings) - method.settings.model_fields.keys()
+    assert not unknown, f"fidelity.toml of {method.name}: {unknown} are no settings of it"
     assert all(resolve(name) for name in part.code)
     assert part.code or part.status in ("deviates", "not implemented")
     assert part.note or part.status == "as published"
@@ -41,6 +42,7 @@ def test_part_names_code_and_settings_that_exist(method: Any, part: PaperPart) -
 def test_every_setting_that_goes_beyond_a_paper_belongs_to_a_part(name: str) -> None:
     method = METHODS[name]
     controlled = {setting for part in method.parts.values() for setting in part.settings}
-    assert method.settings.annotated(InPaper).keys() <= controlled
-    assert {setting for values in method.ablations().values() for setting in values} <= controlled
+    beyond = {setting for values in method.ablations().values() for setting in values}
+    missing = (beyond | method.settings.annotated(InPaper).keys()) - controlled
+    assert not missing, f"fidelity.toml of {name}: name {missing} in the `settings` of the part that they control"
     assert len({part.part for part in method.parts.values()}) == len(method.parts)

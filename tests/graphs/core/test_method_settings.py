@@ -1,12 +1,13 @@
 """Settings that go beyond a paper are off under `profile=paper`, as their descriptions state."""
 
 import re
+from typing import Any
 
 import pytest
 
 from sleuth.graphs.core.context import InPaper
 from sleuth.graphs.core.method import Method
-from sleuth.graphs.registry import METHODS, configure
+from sleuth.graphs.registry import METHODS, configure, runnable
 
 NAMED = re.compile(r"\(paper(?: profile)?: ([\w-]+)\)")
 
@@ -30,6 +31,21 @@ def test_explicit_setting_applies_in_the_paper_profile(method: Method) -> None:
         default = getattr(method.settings(), name)
         assert default != in_paper.value
         assert getattr(configure(method, {name: default}, "paper"), name) == default
+
+
+@pytest.mark.parametrize(
+    ("method", "stored", "now"),
+    [
+        ("reader", {"hops": 1}, {"max_searches": 1}),
+        ("auto", {"hop_settings": {"reader": {"hops": 1}}}, {"settings_by_method": {"reader": {"hops": 1}}}),
+        ("report", {"min_support": 0.1}, {"min_sentence_support": 0.1}),
+    ],
+)
+def test_setting_of_a_stored_run_applies_under_its_new_name(
+    method: str, stored: dict[str, Any], now: dict[str, Any]
+) -> None:
+    assert configure(runnable(method), stored, "default") == configure(runnable(method), now, "default")
+    assert configure(runnable(method), stored, "default") != configure(runnable(method), {}, "default")
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=list(METHODS))

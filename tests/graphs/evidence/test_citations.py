@@ -366,9 +366,10 @@ def test_make_query_uses_mentioned_findings() -> None:
         "3": make_note("When?", "18", []),
     }
     asked = Question(question="Where was the mayor born?", notes=known)
-    query = make_query("Where was lena holt born in 1861?", asked, k=3, mode="graph", seen=["town"])
+    settings = Settings()
+    query = make_query(settings, "Where was lena holt born in 1861?", asked, seen=frozenset({"town"}))
     assert (query.entities, query.seen, query.hop) == (("Lena Holt",), {"town"}, True)
-    assert not make_query(asked.question, asked, k=3, mode="graph", seen=()).hop
+    assert not make_query(settings, asked.question, asked).hop
 
 
 @pytest.mark.parametrize(("answer", "piece"), [("word", "word. "), ("a b", "a b\n"), ("x", " "), ("x", "[1, ")])

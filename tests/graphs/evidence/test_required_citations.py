@@ -89,12 +89,14 @@ async def test_closed_book_has_nothing_to_cite() -> None:
     assert (await case.run(QUESTION))["status"] == "unknown"
 
 
-@pytest.mark.parametrize(
-    "method", [each for each in METHODS.values() if each.name != "reader"], ids=lambda each: each.name
-)
+@pytest.mark.parametrize("method", [each for each in METHODS.values() if each.needs_model], ids=lambda each: each.name)
 def test_every_method_with_a_model_can_require_citations(method: Method) -> None:
-    assert issubclass(method.settings, CitedSettings)
-    assert ("check_evidence" in method.nodes()) != (method.name == "auto"), "auto's methods require theirs"
+    assert issubclass(method.settings, CitedSettings), (
+        f"{method.settings.__module__}: derive Settings from CheckedSettings, or CitedSettings if it cites no passage"
+    )
+    assert ("check_evidence" in method.nodes()) != method.delegates, (
+        "end graph() with add_evidence_check(graph, LAST_NODE); of a method that delegates, the asked methods check"
+    )
 
 
 async def test_cited_answer_costs_no_call() -> None:

@@ -5,6 +5,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from all_roles_model import ALONE
 from hashing_embedder import HashingEmbedder
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -65,7 +66,7 @@ def any_settings(name: str, random: Random) -> Any:
 
 
 QUICK = ["par-rag", "crp-rag", "ras"]
-OTHERS = [name for name, method in METHODS.items() if name not in (*QUICK, "auto") and method.needs_model]
+OTHERS = [name for name in ALONE if name not in QUICK]
 
 
 @pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.sweep) for name in OTHERS)])

@@ -301,7 +301,7 @@ async def test_auto_does_not_pass_on_rejected_answer(runs_with: RunsFor, chain: 
     assert hops(answer)[0]["text"] == "1868", "the warning names it"
 
 
-REFUSING = {"hop_settings": {"par-rag": {"max_requeries": 0}}, "order": "plain-rag, par-rag, ras"}
+REFUSING = {"settings_by_method": {"par-rag": {"max_requeries": 0}}, "order": "plain-rag, par-rag, ras"}
 
 
 def half_known(chain: Chain) -> Clerk:
@@ -435,11 +435,14 @@ async def test_auto_budget_covers_all_subruns(runs_with: RunsFor, chain: Chain, 
     ("values", "says"),
     [
         ({"order": "plain-rag,parrag"}, "'parrag' is none of plain-rag, par-rag"),
-        ({"order": "auto"}, "`auto` cannot run itself"),
+        ({"order": "auto"}, "'auto' asks other methods itself"),
         ({"order": "ras,ras"}, "may be named once"),
-        ({"hop_settings": '{"par-rag": {"corse_k": 5}}'}, "no setting of par-rag 'corse_k'. Did you mean coarse_k"),
-        ({"hop_settings": '{"parrag": {}}'}, "no method 'parrag'. Did you mean par-rag"),
-        ({"hop_settings": "{"}, "hop_settings: .*json"),
+        (
+            {"settings_by_method": '{"par-rag": {"corse_k": 5}}'},
+            "no setting of par-rag 'corse_k'. Did you mean coarse_k",
+        ),
+        ({"settings_by_method": '{"parrag": {}}'}, "no method 'parrag'. Did you mean par-rag"),
+        ({"settings_by_method": "{"}, "settings_by_method: .*json"),
         ({"min_confidence": "1"}, "min_confidence: .* less than 1"),
     ],
 )
@@ -552,8 +555,8 @@ async def test_auto_subrun_in_other_checkpointer_resumes(chain: Chain) -> None:
     case = plain([], chain.passages, auto.Settings(**ORDER))
     case.graph, case.model = auto.graph, model
     with pytest.raises(ModelUnavailable):
-        await case.run(chain.question, hops=in_memory(case))
-    verdict = await case.run(chain.question, hops=in_memory(case))
+        await case.run(chain.question, subruns=in_memory(case))
+    verdict = await case.run(chain.question, subruns=in_memory(case))
     assert (verdict["status"], verdict["text"]) == ("answered", "1868")
     ids = [request.call_id for request in model.requests]
     assert len(ids) == len(set(ids)) == 2 + PAR_CALLS

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from all_roles_model import AllRolesModel, case_of
+from all_roles_model import ALONE, AllRolesModel, case_of
+from pydantic import create_model
 from retro_scenes import FailingOnce
 from scenes import Replying, Shelf, example, resolves
 
@@ -12,9 +13,6 @@ from sleuth.graphs.registry import METHODS
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.types import Explanation, Hit
-
-ALONE = [name for name, method in METHODS.items() if name != "auto" and method.needs_model]
-"""The methods that ask a model and need no other method."""
 
 
 @pytest.mark.parametrize("id", ["q08", pytest.param("q29", marks=pytest.mark.sweep)])
@@ -50,6 +48,17 @@ async def test_method_resumed_after_failure_repeats_no_call(name: str) -> None:
         repeated = {id for id in model.completed if model.completed.count(id) > 1}
         assert repeated <= model.cut_off, "only calls in flight at the failure may be repeated"
         assert {**case.state, "calls": {}} == {**whole.state, "calls": {}}
+
+
+@pytest.mark.parametrize("name", [name for name in ALONE if name != "closed-book"])
+async def test_search_setting_of_all_methods_applies_to_every_search(name: str) -> None:
+    kind = create_model("More", __base__=METHODS[name].settings, where=(str, "tag=more"))
+    chain = example("q08")
+    case = case_of(name, chain, kind())
+    await case.run(chain.question)
+    assert {query.where for query in case.retriever.queries} == {"tag=more"}, (
+        "make the queries of a method with `settings.query`, which has the search settings of all methods"
+    )
 
 
 EMPTY = "The knowledge graph is empty."

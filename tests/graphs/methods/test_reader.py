@@ -81,9 +81,9 @@ async def test_answer_with_most_support_counts() -> None:
     assert (verdict["text"], verdict["support"]["score"]) == ("Varn", pytest.approx(support, abs=1e-4))
 
 
-@pytest.mark.parametrize(("hops", "searches"), [(1, 1), (3, 3)])
-async def test_searches_end_after_the_last_hop(hops: int, searches: int) -> None:
-    case = case_of({}, hops=hops)
+@pytest.mark.parametrize(("most", "searches"), [(1, 1), (3, 3)])
+async def test_searches_end_after_the_last_hop(most: int, searches: int) -> None:
+    case = case_of({}, max_searches=most)
     verdict = await case.run(QUESTION, checker=ScriptedChecker())
     assert len(case.retriever.queries) == searches
     assert verdict["status"] == "unknown"
@@ -141,7 +141,7 @@ async def test_comparison_of_dates_is_answered_from_the_date_of_each() -> None:
 
 
 async def test_comparison_without_both_dates_is_read_like_other_questions() -> None:
-    case = Case(reader.graph, Replying(silent), Shelf([MILL]), reader.Settings(hops=1))
+    case = Case(reader.graph, Replying(silent), Shelf([MILL]), reader.Settings(max_searches=1))
     await case.run(WHICH, checker=ScriptedChecker(answer="1911", evidence="mill"))
     assert case.nodes == ["retrieve", "compare", "read", "answer"]
 

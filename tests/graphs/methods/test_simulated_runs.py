@@ -69,7 +69,7 @@ async def ended(
         settings=METHODS[name].settings(**values or {}),
         embedder=HashingEmbedder(),
     )
-    context = replace(context, hops=CheckpointerSubruns(saver=InMemorySaver(), context=context))
+    context = replace(context, subruns=CheckpointerSubruns(saver=InMemorySaver(), context=context))
     state = await without_checkpoints(METHODS[name].graph).ainvoke({"question": asked.question}, context=context)
     verdict: Mapping[str, Any] = state["verdict"]
     return verdict

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 import pytest
-from all_roles_model import case_of
+from all_roles_model import ALONE, case_of
 from scenes import example, resolves
 from syrupy.assertion import SnapshotAssertion
 
@@ -58,8 +58,7 @@ ABLATIONS: dict[str, dict[str, dict[str, Any]]] = {
 }
 VARIANTS = [
     pytest.param(method, profile, values, id=f"{method} {name}".replace(" ", "-"))
-    for method in METHODS
-    if method not in ("auto", "reader")
+    for method in ALONE
     for name, profile, values in (
         ("whole", "default", {}),
         ("as in the paper", "paper", {}),
@@ -144,7 +143,7 @@ def _told(query: Query) -> str:
     return f"{query.mode} {query.k}{' hop' if query.hop else ''}: {query.text}{names}{seen}"
 
 
-@pytest.mark.parametrize("name", [name for name, method in METHODS.items() if name != "auto" and method.needs_model])
+@pytest.mark.parametrize("name", ALONE)
 async def test_question_may_exceed_reply_limit(name: str) -> None:
     chain = example("q08")
     asked = replace(chain, question=f"{'Think of the ferry and its yard. ' * 30}{chain.question}")

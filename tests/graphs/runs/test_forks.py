@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from all_roles_model import AT_ONCE, AllRolesModel, finds
+from all_roles_model import ALONE, AT_ONCE, AllRolesModel, finds
 from hashing_embedder import HashingEmbedder
 from scenes import Chain, Replying, Shelf, example, finish, sure
 
@@ -19,8 +19,9 @@ from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import RunError
 from sleuth.tools.text.normalization import comparison_key
 
-PLAYED = [name for name, method in METHODS.items() if name not in ("auto", "closed-book") and method.needs_model]
-"""Hops of `auto` are runs of their own; closed-book finds nothing out; reader asks no model."""
+PLAYED = [name for name in ALONE if name != "closed-book"]
+"""Sub-runs of a method that delegates are runs of their own; closed-book finds nothing out; reader asks no model."""
+DELEGATING = [name for name, method in METHODS.items() if method.delegates]
 PAIRS = [(PLAYED[at], PLAYED[at - step]) for step in (1, 2) for at in range(len(PLAYED))]
 """Each method twice as the source and twice as the target: a fork reads nothing else of either."""
 
@@ -54,7 +55,7 @@ def table(store: Store) -> Table:
     return Table(store, example("q08"))
 
 
-@pytest.mark.parametrize("method", [*PLAYED, "auto"])
+@pytest.mark.parametrize("method", [*PLAYED, *DELEGATING])
 async def test_named_branch_has_a_thread_and_an_answer_of_its_own(table: Table, method: str) -> None:
     id = await table.play(method)
     first, asked = await table.runs(method).answer(id), len(table.model.requests)
@@ -113,7 +114,9 @@ async def fork_into(table: Table, method: str, at: str, **changes: Any) -> tuple
     return runs, (await fork_run(runs, id, at=moment.checkpoint, into=method, changes=changes))["thread"]
 
 
-@pytest.mark.parametrize("method", [name for name in METHODS if name not in ("par-rag", "search-trained", "reader")])
+@pytest.mark.parametrize(
+    "method", [*DELEGATING, *(name for name in ALONE if name not in ("par-rag", "search-trained"))]
+)
 async def test_fork_from_an_intermediate_step_searches_for_the_question(table: Table, method: str) -> None:
     runs, thread = await fork_into(table, method, "first")
     everyone, finding = AllRolesModel(table.chain), table.chain.hops[0].answer
@@ -179,7 +182,9 @@ async def test_fork_into_any_other_method_continues_with_its_notes(table: Table,
             continue
         seen.append(notes)
         answer = await finish(runs, thread)
-        assert (answer.method, answer.status, answer.text) == (into, "answered", table.chain.answer)
+        assert (answer.method, answer.status, answer.text) == (into, "answered", table.chain.answer), (
+            f"if {into} searches for the whole question only, add it to AT_ONCE in all_roles_model.py"
+        )
         known = {comparison_key(each["question"]) for each in notes if each["finding"]}
         assert not known & {comparison_key(query.text) for query in table.shelf.queries}, "what is known was looked up"
         assert table.shelf.queries, "a sub-question's finding is no answer"

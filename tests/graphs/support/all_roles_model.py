@@ -184,6 +184,8 @@ class AllRolesModel:
         return {"answerable": known, "known": known, "answer": answer, "citations": quotes, "facts": facts}
 
 
+ALONE = [name for name, method in METHODS.items() if method.needs_model and not method.delegates]
+"""The methods that ask a model and no other method."""
 AT_ONCE = ("plain-rag", "hybrid-rag", "iter-retgen")
 """Methods that search for the whole question, not for each step."""
 

@@ -39,7 +39,7 @@ class Conversation:
         )
         about = {"run_id": run} | ({"graph_id": "chat"} if run == "1" else {})
         async with opened(self.file) as saver:
-            context = replace(context, hops=CheckpointerSubruns(saver=saver, context=context))
+            context = replace(context, subruns=CheckpointerSubruns(saver=saver, context=context))
             await compile_method("chat", saver).ainvoke(sent, {**self.place, "metadata": about}, context=context)
         model.done()
 

@@ -15,6 +15,7 @@ from sleuth.tools.settings import TRACING_VARIABLES, tracing_variables
 
 ALL = {**METHODS, **OTHERS}
 CONFIG = ROOT / "langgraph.json"
+STALE = "langgraph.json does not have the methods of the registry: run `python docs/hooks.py`"
 GRAPHS = json.loads(CONFIG.read_text())["graphs"]
 SERVED: dict[str, dev.DevGraph] = {
     name: getattr(dev, entry["path"].removeprefix("sleuth.studio.langgraph_dev.graphs:"))
@@ -23,7 +24,7 @@ SERVED: dict[str, dev.DevGraph] = {
 
 
 def test_graphs_serve_every_method_under_its_name() -> None:
-    assert {name: graph.name for name, graph in SERVED.items()} == {name: name for name in ALL}
+    assert {name: graph.name for name, graph in SERVED.items()} == {name: name for name in ALL}, STALE
     assert {name: entry["description"] for name, entry in GRAPHS.items()} == {name: ALL[name].line for name in ALL}
 
 
@@ -32,7 +33,7 @@ def test_langgraph_json_is_generated_and_valid() -> None:
     assert spec and spec.loader
     hooks = module_from_spec(spec)
     spec.loader.exec_module(hooks)
-    assert CONFIG.read_text(encoding="utf-8") == hooks.serve_graphs(), "run: python docs/hooks.py"
+    assert CONFIG.read_text(encoding="utf-8") == hooks.serve_graphs(), STALE
     config = json.loads(CONFIG.read_text(encoding="utf-8"))
     assert get_unknown_keys({key: value for key, value in config.items() if key != "$schema"}) == []
     assert config["http"].keys() <= HttpConfig.__annotations__.keys()
@@ -50,6 +51,7 @@ def test_langgraph_json_disables_tracing() -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_graph_schema_shows_nodes_settings_and_budget(name: str) -> None:
+    assert name in SERVED, STALE
     graph, kind = SERVED[name], ALL[name]
     assert graph.checkpointer is None  # the server has its own
     assert list(graph.get_graph().nodes) == ["__start__", *kind.nodes(), "__end__"]
