@@ -18,6 +18,7 @@ from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget, Context, SubrunRequest, SubrunResult
 from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.core.streaming import Event, TokenStream, parse_event
+from sleuth.graphs.core.tracing import add_callbacks
 from sleuth.graphs.persistence.tables import Origin, RunResult, Thread, ThreadState
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.execution import (
@@ -36,7 +37,6 @@ from sleuth.graphs.runs.turns import input_for, state_before, unanswered_questio
 from sleuth.tools.errors import RunError, SleuthError
 from sleuth.tools.search.retriever import FilteredRetriever
 from sleuth.tools.storage.database import is_database_error
-from sleuth.tools.tracing.callbacks import add_callbacks
 from sleuth.tools.web_pages.page import PageText
 
 

@@ -22,6 +22,7 @@ from sleuth.graphs.core.context import DEFAULT_METHOD, Budget, Context, RunOptio
 from sleuth.graphs.core.method import CHAT, MODELLESS_METHOD
 from sleuth.graphs.core.streaming import Event, TokenStream, in_fresh_context
 from sleuth.graphs.core.thresholds import fitted_thresholds
+from sleuth.graphs.core.tracing import check_callbacks, open_tracer
 from sleuth.graphs.evidence.reading_model import with_reading_roles
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import configure, runnable
@@ -40,7 +41,6 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Listed
 from sleuth.tools.storage.locks import hold
 from sleuth.tools.storage.triples import MemoryTriples
-from sleuth.tools.tracing.callbacks import check_callbacks, open_tracer
 from sleuth.tools.types import Hit
 
 if TYPE_CHECKING:

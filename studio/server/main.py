@@ -8,12 +8,12 @@ from contextlib import AsyncExitStack
 import uvicorn
 from fastapi import FastAPI
 
+from sleuth.graphs.core.tracing import export_now
 from sleuth.studio.server.app import create_app
 from sleuth.studio.server.state import server_state_of
 from sleuth.studio.server.telemetry.logs import LogFormat, configure_logging
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings, Tracing, is_loopback
-from sleuth.tools.tracing.callbacks import export_now
 
 SHUTDOWN_TIMEOUT = 10
 """Seconds that open connections have to end."""

@@ -23,6 +23,7 @@ from sqlalchemy import func, inspect, make_url, select
 from sleuth.agents.llm.endpoint import Endpoint
 from sleuth.agents.llm.server_features import find_window
 from sleuth.agents.model import EVIDENCE_CHECKER
+from sleuth.graphs.core.tracing import destination
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.console.output import JsonOption, activity, counted, emit
 from sleuth.studio.model_server.models import DEMO_NOTICES
@@ -35,7 +36,6 @@ from sleuth.tools.search.vectors.embedder import find_packaged, is_default
 from sleuth.tools.settings import Settings, client_options, is_loopback, tracing_variables
 from sleuth.tools.storage.database import catalogue_url, in_thread, open_engine, transaction
 from sleuth.tools.storage.schema import SCHEMA_VERSION, documents, meta
-from sleuth.tools.tracing.callbacks import endpoint, open_tracer
 
 SECONDS = 10.0
 CONNECT_SECONDS = 4
@@ -262,9 +262,7 @@ def _pgvector(settings: Settings) -> str:
 
 @in_thread
 def _tracing(settings: Settings) -> str:
-    if settings.tracing != "off":
-        open_tracer(settings.tracing)
-        where = "LangSmith" if settings.tracing == "langsmith" else urlsplit(endpoint()).netloc.rpartition("@")[2]
+    if where := destination(settings.tracing):
         what = "with questions, passages, prompts and replies" if settings.trace_texts else "without texts"
         return f"on: runs {what} are sent to {where} (SLEUTH_TRACING)"
     ignored = tracing_variables(os.environ)

@@ -13,8 +13,8 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from sleuth.graphs.core.streaming import Step
+from sleuth.graphs.core.tracing import open_tracer
 from sleuth.tools.settings import Tracing
-from sleuth.tools.tracing.callbacks import open_tracer
 
 _log = logging.getLogger(__name__)
 
