@@ -141,7 +141,7 @@ def extra(name: str, what: str) -> Iterator[None]:
 
 
 @contextmanager
-def part(name: str, what: str) -> Iterator[None]:
+def needs_part(name: str, what: str) -> Iterator[None]:
     """Wrap the imports of modules of a part of sleuth (`parts.toml`), which `what` needs.
 
     Raises:

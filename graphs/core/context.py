@@ -15,12 +15,12 @@ from sleuth.agents.model import Model
 from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.graphs.core.answer import Note, Threshold, Verdict
 from sleuth.graphs.core.streaming import TokenStream
+from sleuth.graphs.core.triples import MemoryTriples, TripleStore
 from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search import Retriever
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Profile, Tracing
 from sleuth.tools.storage.archive import Archive
-from sleuth.tools.storage.triples import MemoryTriples, TripleStore
 from sleuth.tools.types import content_hash
 from sleuth.tools.web_pages.page import Page, PageText
 

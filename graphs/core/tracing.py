@@ -23,7 +23,7 @@ from langchain_core.tracers.langchain import LangChainTracer
 from langsmith import get_tracing_context
 
 from sleuth.agents.llm.tracing import handlers_of
-from sleuth.tools.errors import UsageError, part
+from sleuth.tools.errors import UsageError, needs_part
 from sleuth.tools.settings import Tracing, tracing_variables
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def destination(tracing: Tracing) -> str:
 
 
 def _part(tracing: Tracing) -> AbstractContextManager[None]:
-    return part("tracing", f"SLEUTH_TRACING={tracing}")
+    return needs_part("tracing", f"SLEUTH_TRACING={tracing}")
 
 
 def check_callbacks(callbacks: Callbacks) -> Callbacks:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
@@ -18,11 +18,12 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from sleuth.agents.model import DEMO_MODEL, Message, NamedModel, Reply, Request
 from sleuth.graphs.core.answer import Answer
-from sleuth.graphs.core.context import DEFAULT_METHOD, Budget, Context, RunOptions, Services
+from sleuth.graphs.core.context import DEFAULT_METHOD, Budget, Context, KnowledgeGraph, RunOptions, Services
 from sleuth.graphs.core.method import CHAT, MODELLESS_METHOD
 from sleuth.graphs.core.streaming import Event, TokenStream, in_fresh_context
 from sleuth.graphs.core.thresholds import fitted_thresholds
 from sleuth.graphs.core.tracing import check_callbacks, open_tracer
+from sleuth.graphs.core.triples import MemoryTriples, TripleStore
 from sleuth.graphs.evidence.reading_model import with_reading_roles
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import configure, runnable
@@ -32,7 +33,7 @@ from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.callers import Opener
 from sleuth.studio.model_server.models import PACKAGED
 from sleuth.tools.collection import Collection
-from sleuth.tools.errors import ModelTimeout, ModelUnavailable, RunError, SleuthError
+from sleuth.tools.errors import MissingPart, ModelTimeout, ModelUnavailable, RunError, SleuthError, needs_part
 from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search import Mode, Query, Retriever, find_mode
 from sleuth.tools.search.langchain import LangChainRetriever
@@ -40,7 +41,6 @@ from sleuth.tools.search.vectors.embedder import LangChainEmbedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Listed
 from sleuth.tools.storage.locks import hold
-from sleuth.tools.storage.triples import MemoryTriples
 from sleuth.tools.types import Hit
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
     from sleuth.graphs.runs.history import CheckpointView
+    from sleuth.tools.storage.triples import SqlTriples
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -396,7 +397,7 @@ async def open_client_or_missing(
 
 @asynccontextmanager
 async def open_services(
-    settings: Settings, model: NamedModel, collection: Collection, *, triples: MemoryTriples | None = None
+    settings: Settings, model: NamedModel, collection: Collection, *, triples: TripleStore | None = None
 ) -> AsyncIterator[Services]:
     """Open the services of runs with an open model client and collection.
 
@@ -413,13 +414,8 @@ async def open_services(
     """
     await asyncio.to_thread(open_tracer, settings.tracing)
     checker = await asyncio.to_thread(EvidenceChecker.of_settings, settings)
-    stored = collection.triples(model=model.name_of("extractor")) if triples is None else None
-    async with AsyncExitStack() as stack:
-        graph = None
-        if settings.knowledge_graph or (stored and await stored.any()):
-            from sleuth.graphs.methods.hybrid_rag.knowledge_graph.backends import open_graph
-
-            graph = await stack.enter_async_context(open_graph(settings.knowledge_graph, stored, proxy=settings.proxy))
+    stored = _stored_triples(collection, model.name_of("extractor")) if triples is None else None
+    async with _open_graph(settings, stored) as graph:
         yield Services(
             model=with_reading_roles(model, checker, settings.models),
             retriever=collection,
@@ -434,3 +430,27 @@ async def open_services(
             home=settings.home,
             thresholds=await asyncio.to_thread(fitted_thresholds, [settings.home, *PACKAGED.values()], model.name_of),
         )
+
+
+def _stored_triples(collection: Collection, model: str) -> "SqlTriples | None":
+    """Return the triples of the collection; None without the part `triples`: each process then has its own."""
+    try:
+        return collection.triples(model=model)
+    except MissingPart:
+        return None
+
+
+@asynccontextmanager
+async def _open_graph(settings: Settings, stored: "SqlTriples | None") -> AsyncIterator[KnowledgeGraph | None]:
+    """Open the knowledge graph of hybrid-rag: that of the settings, or that of stored triples, if there are any."""
+    graph: AbstractAsyncContextManager[KnowledgeGraph | None] = nullcontext()
+    if settings.knowledge_graph or (stored and await stored.any()):
+        try:
+            with needs_part("hybrid-rag", "SLEUTH_KNOWLEDGE_GRAPH"):
+                from sleuth.graphs.methods.hybrid_rag.knowledge_graph.backends import open_graph
+            graph = open_graph(settings.knowledge_graph, stored, proxy=settings.proxy)
+        except MissingPart:
+            if settings.knowledge_graph:
+                raise
+    async with graph as opened:
+        yield opened

@@ -9,7 +9,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence, Set
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -22,7 +22,7 @@ from sleuth.tools.documents.formats.content import clean_meta
 from sleuth.tools.documents.loading import read_original
 from sleuth.tools.documents.parallel_reading import LocalWorkers, Workers, default_workers
 from sleuth.tools.documents.resource_limits import Bounds
-from sleuth.tools.errors import DocumentError, StoreError, UsageError
+from sleuth.tools.errors import DocumentError, MissingPart, StoreError, UsageError
 from sleuth.tools.ingestion.batch_reader import Batch, BatchReader, Failure
 from sleuth.tools.ingestion.folder_diff import FolderDiff, compare_folder
 from sleuth.tools.search.index import IndexName
@@ -222,8 +222,9 @@ class Ingestion:
     @in_thread
     def finish(self) -> None:
         """Delete unused vectors, names and file copies of deleted passages: the end of every change."""
-        if self._indexes.name_vectors_file.exists():
-            self.collection.name_graphs.prune()
+        with suppress(MissingPart):  # without the part `triples` nobody reads them
+            if self._indexes.name_vectors_file.exists():
+                self.collection.name_graphs.prune()
         self.collection.originals.delete_unused()
         self._indexes.finish()
 

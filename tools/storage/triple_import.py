@@ -9,8 +9,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, model_validator
 
 from sleuth.tools.errors import UsageError
 from sleuth.tools.json_lines import read_lines_as
-from sleuth.tools.storage.triples import Triple
-from sleuth.tools.types import content_hash
+from sleuth.tools.types import Triple, content_hash
 
 Part = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1000)]
 
