@@ -9,8 +9,8 @@ keeps its own tracing. The part `tracing` makes the tracers of the setting.
 import logging
 import os
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from functools import cache
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
@@ -70,15 +70,12 @@ def traced(config: RunnableConfig | None, tracing: Tracing, *, texts: bool = Fal
 
     Raises:
         MissingExtra: the setting is `otel`, and its extra is not installed.
-        MissingPart: the setting is not `off`, and the part `tracing` is not installed.
     """
     callbacks = [each.get("callbacks") for each in (config, var_child_runnable_config.get()) if each]
     present = [handler for callback in callbacks for handler in handlers_of(callback)]
     tracers = [] if _has_langsmith(present) else _chosen_by_caller()
     if tracing != "off":
-        with _part(tracing):
-            from sleuth.tools.tracing.tracers import tracers_for
-        tracers += tracers_for(tracing, [*present, *tracers], texts=texts)
+        tracers += backend(tracing).tracers_for(tracing, [*present, *tracers], texts=texts)
     if not _has_langsmith([*present, *tracers]):
         _warn_of_ignored_variables()
         tracers.append(Untraced())
@@ -93,37 +90,22 @@ def open_tracer(tracing: Tracing) -> "Tracer":
 
     Raises:
         MissingExtra: the setting is `otel`, and its extra is not installed.
-        MissingPart: the setting is not `off`, and the part `tracing` is not installed.
         UsageError: the OTEL variables ask for another protocol.
     """
-    if tracing == "off":
-        from opentelemetry.trace import NoOpTracer
-
-        return NoOpTracer()
-    with _part(tracing):
-        from sleuth.tools.tracing.tracers import open_tracer
-    return open_tracer(tracing)
-
-
-def export_now(tracing: Tracing) -> None:
-    """Export the spans that wait for it; blocks. For processes that a signal ends: others do it when they exit."""
     if tracing == "otel":
-        with _part(tracing):
-            from sleuth.tools.tracing.tracers import export_now
-        export_now()
+        tracer: Tracer = backend(tracing).open_tracer()
+        return tracer
+    from opentelemetry.trace import NoOpTracer
+
+    return NoOpTracer()
 
 
-def destination(tracing: Tracing) -> str:
-    """Return where runs are sent, empty if nowhere; raises as `open_tracer`."""
-    if tracing == "off":
-        return ""
-    with _part(tracing):
-        from sleuth.tools.tracing.tracers import destination
-    return destination(tracing)
+def backend(tracing: Tracing) -> ModuleType:
+    """Return the module of tracers; raise MissingPart if the part `tracing` is not installed."""
+    with needs_part("tracing", f"SLEUTH_TRACING={tracing}"):
+        from sleuth.tools.tracing import tracers
 
-
-def _part(tracing: Tracing) -> AbstractContextManager[None]:
-    return needs_part("tracing", f"SLEUTH_TRACING={tracing}")
+    return tracers
 
 
 def check_callbacks(callbacks: Callbacks) -> Callbacks:

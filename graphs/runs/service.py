@@ -9,6 +9,7 @@ outer run is another place and gets its own threads.
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, nullcontext
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from langchain_core.callbacks.base import Callbacks
 from langgraph.errors import GraphDrained
@@ -34,10 +35,9 @@ from sleuth.graphs.runs.execution import (
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.starting import RunStarter
 from sleuth.graphs.runs.turns import input_for, state_before, unanswered_question
-from sleuth.tools.errors import RunError, SleuthError
+from sleuth.tools.errors import RunError, SleuthError, needs_part
 from sleuth.tools.search.retriever import FilteredRetriever
 from sleuth.tools.storage.database import is_database_error
-from sleuth.tools.web_pages.page import PageText
 
 
 class RunService(RunStarter):
@@ -141,15 +141,16 @@ class RunService(RunStarter):
     async def _context(self, thread: Thread, streams: TokenStream | None) -> Context:
         if self.services is None:
             raise RunError("This store was opened for reading: open it with services to run something.")
-        pages = tuple(map(PageText.from_json, await self.store.archive.load(thread.options.pages.texts)))
+        pages: tuple[Any, ...] = ()
         retriever = self.services.retriever
         if where := thread.options.where:
             retriever = FilteredRetriever(retriever, where)
-        if pages:
-            from sleuth.tools.web_pages.retriever import FusedRetriever, PageRetriever
+        if (stored := thread.options.pages).texts:
+            with needs_part("web-pages", "A question with web pages"):
+                from sleuth.tools.web_pages.retriever import search_pages
 
-            over = PageRetriever.over(pages, self.services.embedder)
-            retriever = FusedRetriever(over, retriever) if thread.options.pages.with_collection else over
+            texts, below = await self.store.archive.load(stored.texts), retriever if stored.with_collection else None
+            pages, retriever = search_pages(texts, self.services.embedder, below)
         return self.services.context(
             retriever=retriever,
             pages=pages,

@@ -1,8 +1,8 @@
 """An open `Sleuth` for many questions; `sleuth.studio.client.functions` opens one for a single call."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager, nullcontext
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
@@ -18,20 +18,19 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from sleuth.agents.model import DEMO_MODEL, Message, NamedModel, Reply, Request
 from sleuth.graphs.core.answer import Answer
-from sleuth.graphs.core.context import DEFAULT_METHOD, Budget, Context, KnowledgeGraph, RunOptions, Services
+from sleuth.graphs.core.context import DEFAULT_METHOD, Budget, Context, RunOptions, Services
 from sleuth.graphs.core.method import CHAT, MODELLESS_METHOD
 from sleuth.graphs.core.streaming import Event, TokenStream, in_fresh_context
-from sleuth.graphs.core.thresholds import fitted_thresholds
+from sleuth.graphs.core.thresholds import fitted_thresholds, packaged_models
 from sleuth.graphs.core.tracing import check_callbacks, open_tracer
 from sleuth.graphs.core.triples import MemoryTriples, TripleStore
 from sleuth.graphs.evidence.reading_model import with_reading_roles
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.registry import configure, runnable
+from sleuth.graphs.registry import METHODS, configure, runnable
 from sleuth.graphs.runs.execution import CheckpointerSubruns
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
-from sleuth.studio.client.callers import Opener
-from sleuth.studio.model_server.models import PACKAGED
+from sleuth.studio.client.opening import Opener
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import MissingPart, ModelTimeout, ModelUnavailable, RunError, SleuthError, needs_part
 from sleuth.tools.evidence_checker import EvidenceChecker
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
     from sleuth.graphs.runs.history import CheckpointView
-    from sleuth.tools.storage.triples import SqlTriples
+    from sleuth.tools.web_pages.page import Page
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,10 +115,7 @@ class Sleuth:
         self.opener.check()
         callbacks, pages = options.pop("callbacks", None), options.pop("pages", ())
         request = RunRequest(question=question, **options)
-        if pages:
-            from sleuth.tools.web_pages.reading import read_pages
-
-            request = request.model_copy(update={"pages": await read_pages(pages)})
+        request = await with_pages(request, pages)
         async with aclosing(self.run(request, deltas=deltas, callbacks=callbacks)) as events:
             async for event in events:
                 yield event
@@ -298,6 +294,17 @@ class Sleuth:
         return replace(context, hops=CheckpointerSubruns(saver=saver, context=context, profile=profile))
 
 
+async def with_pages(request: RunRequest, pages: "Sequence[Page | str]") -> RunRequest:
+    """Return the request with web pages; a text is a URL or the path of a file."""
+    if not pages:
+        return request
+    with needs_part("web-pages", "A question with web pages"):
+        from sleuth.tools.web_pages.fetch import get_pages
+        from sleuth.tools.web_pages.reading import read_pages
+
+    return request.model_copy(update={"pages": await read_pages(await get_pages(pages))})
+
+
 async def last_answer(events: AsyncGenerator[Event]) -> Answer:
     """Return the answer of a run, ignoring its steps."""
     async with aclosing(events) as stream:
@@ -373,7 +380,8 @@ async def open_client(
         async with client.LLMClient.open(settings) as opened:
             yield opened
         return
-    from sleuth.agents.llm.chat_models import ChatModels
+    with needs_part("langchain", "A LangChain model"):
+        from sleuth.agents.llm.chat_models import ChatModels
 
     models = model if isinstance(model, Mapping) else {"default": model}
     yield ChatModels(models, concurrency=settings.concurrency, seconds=settings.timeout)
@@ -414,8 +422,16 @@ async def open_services(
     """
     await asyncio.to_thread(open_tracer, settings.tracing)
     checker = await asyncio.to_thread(EvidenceChecker.of_settings, settings)
-    stored = _stored_triples(collection, model.name_of("extractor")) if triples is None else None
-    async with _open_graph(settings, stored) as graph:
+    stored = None
+    if triples is None:
+        with suppress(MissingPart):  # without the part `triples` each process has its own
+            stored = collection.triples(model=model.name_of("extractor"))
+    async with AsyncExitStack() as stack:
+        graph = None
+        if "hybrid-rag" in METHODS and (settings.knowledge_graph or (stored and await stored.any())):
+            from sleuth.graphs.methods.hybrid_rag.knowledge_graph.backends import open_graph
+
+            graph = await stack.enter_async_context(open_graph(settings.knowledge_graph, stored, proxy=settings.proxy))
         yield Services(
             model=with_reading_roles(model, checker, settings.models),
             retriever=collection,
@@ -428,29 +444,5 @@ async def open_services(
             demo=model.name_of("default") == DEMO_MODEL,
             checker=checker,
             home=settings.home,
-            thresholds=await asyncio.to_thread(fitted_thresholds, [settings.home, *PACKAGED.values()], model.name_of),
+            thresholds=await asyncio.to_thread(fitted_thresholds, [settings.home, *packaged_models()], model.name_of),
         )
-
-
-def _stored_triples(collection: Collection, model: str) -> "SqlTriples | None":
-    """Return the triples of the collection; None without the part `triples`: each process then has its own."""
-    try:
-        return collection.triples(model=model)
-    except MissingPart:
-        return None
-
-
-@asynccontextmanager
-async def _open_graph(settings: Settings, stored: "SqlTriples | None") -> AsyncIterator[KnowledgeGraph | None]:
-    """Open the knowledge graph of hybrid-rag: that of the settings, or that of stored triples, if there are any."""
-    graph: AbstractAsyncContextManager[KnowledgeGraph | None] = nullcontext()
-    if settings.knowledge_graph or (stored and await stored.any()):
-        try:
-            with needs_part("hybrid-rag", "SLEUTH_KNOWLEDGE_GRAPH"):
-                from sleuth.graphs.methods.hybrid_rag.knowledge_graph.backends import open_graph
-            graph = open_graph(settings.knowledge_graph, stored, proxy=settings.proxy)
-        except MissingPart:
-            if settings.knowledge_graph:
-                raise
-    async with graph as opened:
-        yield opened

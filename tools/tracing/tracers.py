@@ -28,7 +28,7 @@ def tracers_for(tracing: Tracing, present: Sequence[BaseCallbackHandler], *, tex
     """Return the tracers of a setting for a run, without those of the same kind that are `present`."""
     if tracing == "otel":
         is_present = any(isinstance(handler, SpanHandler) for handler in present)
-        return [] if is_present else [SpanHandler(open_tracer(tracing), texts=texts)]
+        return [] if is_present else [SpanHandler(open_tracer(), texts=texts)]
     if any(isinstance(handler, LangChainTracer) for handler in present):
         return []
     return [LangChainTracer(client=get_tracing_context()["client"] or _langsmith(texts))]
@@ -36,8 +36,10 @@ def tracers_for(tracing: Tracing, present: Sequence[BaseCallbackHandler], *, tex
 
 def destination(tracing: Tracing) -> str:
     """Return where runs are sent; raises as `open_tracer`."""
-    open_tracer(tracing)
-    return "LangSmith" if tracing == "langsmith" else urlsplit(endpoint()).netloc.rpartition("@")[2]
+    if tracing == "langsmith":
+        return "LangSmith"
+    open_tracer()
+    return urlsplit(endpoint()).netloc.rpartition("@")[2]
 
 
 def without_message(payload: dict[str, Any]) -> dict[str, Any]:
@@ -62,24 +64,18 @@ NAME = "sleuth"
 PROTOCOL = "http/protobuf"
 
 
-def open_tracer(tracing: Tracing) -> trace.Tracer:
-    """Return the tracer for a setting; it makes no spans unless that is `otel`.
+def open_tracer() -> trace.Tracer:
+    """Return the tracer of OpenTelemetry.
 
     An application that has set a global tracer provider keeps it: the spans go there. Otherwise the process exports
-    them by OTLP over HTTP, to the endpoint of the standard OTEL variables. Blocks while it imports.
-
-    Raises:
-        MissingExtra: the extra `otel` is not installed.
-        UsageError: the OTEL variables ask for another protocol.
+    them by OTLP over HTTP, to the endpoint of the standard OTEL variables.
     """
-    if tracing != "otel":
-        return trace.NoOpTracer()
     provider = trace.get_tracer_provider()
     return (_exporting() if isinstance(provider, trace.ProxyTracerProvider) else provider).get_tracer(NAME)
 
 
 def export_now() -> None:
-    """Export the spans that wait for it."""
+    """Export the spans that wait for it; blocks. For processes that a signal ends: others do it when they exit."""
     if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         _exporting().force_flush()
 

@@ -56,11 +56,13 @@ _HEADERS = {"User-Agent": "sleuth", "Accept": "text/html,application/xhtml+xml",
 _PORTS = {"http": 80, "https": 443}
 
 
-async def get_pages(places: Sequence[str]) -> list[Page]:
-    """Return the pages at these places, in order; only http:// and https:// go to the network."""
+async def get_pages(places: Sequence[Page | str]) -> list[Page]:
+    """Return the given pages and those at places, in order; only http:// and https:// go to the network."""
     pages: list[Page] = []
     for place in places:
-        if place.lower().startswith(("http://", "https://")):
+        if isinstance(place, Page):
+            pages.append(place)
+        elif place.lower().startswith(("http://", "https://")):
             pages.append(await fetch_page(place))
         else:
             pages += await asyncio.to_thread(read_page_file, Path(place))

@@ -23,13 +23,12 @@ from sqlalchemy import func, inspect, make_url, select
 from sleuth.agents.llm.endpoint import Endpoint
 from sleuth.agents.llm.server_features import find_window
 from sleuth.agents.model import EVIDENCE_CHECKER
-from sleuth.graphs.core.tracing import destination
+from sleuth.graphs.core.tracing import backend
 from sleuth.studio.cli.app import run_async
+from sleuth.studio.console.notices import demo_notice
 from sleuth.studio.console.output import JsonOption, activity, counted, emit
-from sleuth.studio.model_server.models import DEMO_NOTICES
 from sleuth.tools.collection import Collection
-from sleuth.tools.collection.duplicates import find_duplicates
-from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
+from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew, needs_part
 from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search.vectors import NONE
 from sleuth.tools.search.vectors.embedder import find_packaged, is_default
@@ -154,6 +153,9 @@ async def examine_model(settings: Settings) -> list[Finding]:
 
 async def examine_duplicates(settings: Settings) -> list[Finding]:
     """Return a finding for each group of documents that are almost the same."""
+    with needs_part("duplicates", "sleuth doctor --duplicates"):
+        from sleuth.tools.collection.duplicates import find_duplicates
+
     async with await Collection.open(settings, check_embedder=False) as collection:
         groups = await asyncio.to_thread(find_duplicates, collection.catalogue)
     findings = []
@@ -194,7 +196,7 @@ async def _model_server(settings: Settings) -> str:
             advice = f": {window.advice}" if window.advice else ""
             served.append(name if window.is_assumed else f"{name} ({window.tokens} tokens{advice})")
     more = f" and {len(listed) - MOST_MODELS} more" if len(listed) > MOST_MODELS else ""
-    notices = [f". {notice}" for name, notice in DEMO_NOTICES.items() if name in names]
+    notices = [f". {notice}" for name in sorted(names) if (notice := demo_notice(name))]
     return f"{settings.model_url} serves {', '.join(served)}{more}{''.join(notices)}"
 
 
@@ -254,7 +256,8 @@ def _catalogue(settings: Settings) -> str:
 
 @in_thread
 def _pgvector(settings: Settings) -> str:
-    from sleuth.tools.search.vectors.pgvector_index import engine_of
+    with needs_part("postgres", "SLEUTH_VECTORS=pgvector"):
+        from sleuth.tools.search.vectors.pgvector_index import engine_of
 
     engine_of(settings.database_url)
     return "ready"
@@ -262,7 +265,8 @@ def _pgvector(settings: Settings) -> str:
 
 @in_thread
 def _tracing(settings: Settings) -> str:
-    if where := destination(settings.tracing):
+    if settings.tracing != "off":
+        where = backend(settings.tracing).destination(settings.tracing)
         what = "with questions, passages, prompts and replies" if settings.trace_texts else "without texts"
         return f"on: runs {what} are sent to {where} (SLEUTH_TRACING)"
     ignored = tracing_variables(os.environ)

@@ -382,7 +382,7 @@ async def test_ras_cache_filled_while_stopped_keeps_assignment() -> None:
 
 
 async def test_ras_graph_model_receives_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sleuth.graphs.methods.ras.graph.ModelWithGraph", Told)  # the real one needs torch
+    monkeypatch.setattr("sleuth.agents.graph_encoder.ModelWithGraph", Told)  # the real one needs torch
     for name in ("graph.json", "graph.safetensors"):
         (tmp_path / name).touch()
     chain, folder = example("q08"), str(tmp_path)
