@@ -10,7 +10,7 @@ import gc
 import logging
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
@@ -75,6 +75,7 @@ class Collection:
         self._has_warned = False
         self._ranking_model = MODEL if settings.ranker == "trained" else None
         self._matching = lru_cache(maxsize=MAX_FILTERS)(self._find_matching)
+        self._copies = lru_cache(maxsize=1)(lambda _head: catalogue.passages_of_copies())
 
     @property
     def embedder(self) -> Embedder | None:
@@ -269,34 +270,35 @@ class Collection:
         return self.catalogue.matching_passages(parse_filter(where))
 
     def _search(self, query: Query) -> list[Hit]:
-        """Return the best passages, of documents with the same text only those of the first."""
-        hits = self._search_once(query)
-        if len(self._without_copies(hits)) == len(hits):
-            return hits
-        unique = self._without_copies(self._search_once(replace(query, k=2 * query.k)))
-        return [replace(hit, rank=rank) for rank, hit in enumerate(unique[: query.k], start=1)]
-
-    def _without_copies(self, hits: Sequence[Hit]) -> Sequence[Hit]:
+        """Return the best passages, of documents with the same text only those of the best one."""
+        hits = self._search_once(query, self._filtered(query.where) if query.where.strip() else None)
         if len({(hit.passage.start, hit.passage.text) for hit in hits}) == len(hits):  # as a rule: no query is needed
             return hits
-        hashes = self.catalogue.content_hashes([hit.passage.document_id for hit in hits])
-        first: dict[tuple[str | None, int], str] = {}
-        places = [(hashes.get(hit.passage.document_id), hit.passage.start) for hit in hits]
-        for place, hit in zip(places, hits, strict=True):
-            first.setdefault(place, hit.passage.document_id)
-        return [hit for place, hit in zip(places, hits, strict=True) if first[place] == hit.passage.document_id]
+        found = [*dict.fromkeys(hit.passage.document_id for hit in hits)]
+        hashes = self.catalogue.content_hashes(found)
+        best = {hashes.get(id_): id_ for id_ in reversed(found)}
+        if len(best) == len(found):
+            return hits
+        return self._search_once(query, self._without_copies(query.where, {*best.values()}))
 
-    def _search_once(self, query: Query) -> list[Hit]:
+    def _without_copies(self, where: str, best: Set[str]) -> frozenset[str]:
+        """Return the passages that match a filter, of copies those of one in `best`, or else the first ingested."""
+        allowed, dropped = self._filtered(where), set[str]()
+        for copies in self._copies(self.catalogue.head()):
+            kept = min(copies, key=lambda id_: (id_ not in best, not allowed.issuperset(copies[id_])))
+            dropped.update(*(passages for id_, passages in copies.items() if id_ != kept))
+        return allowed - dropped
+
+    def _search_once(self, query: Query, allowed: frozenset[str] | None) -> list[Hit]:
         try:
-            return self._search_indexes(query)
+            return self._search_indexes(query, allowed)
         except VectorsReplaced:
             self.indexes.invalidate("dense")
-            return self._search_indexes(query)
+            return self._search_indexes(query, allowed)
 
-    def _search_indexes(self, query: Query) -> list[Hit]:
+    def _search_indexes(self, query: Query, allowed: frozenset[str] | None) -> list[Hit]:
         head = self.catalogue.head()
         indexes = {name: self.indexes.for_search(name, head) for name in self._indexes_for(query.mode)}
-        allowed = self._filtered(query.where) if query.where.strip() else None
         if allowed is not None:
             indexes = {name: index.restricted(allowed) for name, index in indexes.items()}
             query = replace(query, seen=query.seen & allowed)

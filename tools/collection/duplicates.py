@@ -30,37 +30,32 @@ Hashes = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DuplicateGroup:
-    """Ids of near-duplicates, the first ingested one first, and the least similarity of a pair that was compared."""
+    """Ids of near-duplicates: the first ingested one, then those like it, by id; and their least similarity to it."""
 
     documents: tuple[str, ...]
     similarity: float
 
 
 def find_duplicates(catalogue: Catalogue) -> list[DuplicateGroup]:
-    """Return the groups of near-duplicate documents, the most similar ones first; blocks."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    documents = [document for document in _all(catalogue) if document.passages]
+    """Return the groups of near-duplicate documents, the most similar ones first, then by id; blocks."""
+    listed = (document for document in _all(catalogue) if document.passages)
+    documents = [document.id for document in sorted(listed, key=lambda document: (document.added_at, document.id))]
 
     @lru_cache(maxsize=2 * _BLOCK)
     def runs(at: int) -> Hashes:
-        return hash_runs(catalogue.get_document(documents[at].id).text)
+        return hash_runs(catalogue.get_document(documents[at]).text)
 
-    candidates = _candidates([runs(at)[:_SKETCH].copy() for at in range(len(documents))])
-    compared = {(one, other): similarity_of(runs(one), runs(other)) for one, other in candidates}
-    alike = {pair: similarity for pair, similarity in compared.items() if similarity >= LEAST}
-    if not alike:
-        return []
-    rows, columns = np.array(list(alike)).T
-    edges = coo_array((np.ones(len(rows)), (rows, columns)), shape=(len(documents), len(documents)))
-    _, labels = connected_components(edges, directed=False)
-    groups = []
-    for label in sorted({labels[row] for row in rows}):
-        members = sorted((documents[at] for at in np.flatnonzero(labels == label)), key=lambda member: member.added_at)
-        least = min(similarity for (row, _), similarity in alike.items() if labels[row] == label)
-        groups.append(DuplicateGroup(documents=tuple(member.id for member in members), similarity=least))
-    return sorted(groups, key=lambda group: -group.similarity)
+    alike: dict[int, dict[str, float]] = {}
+    leaving: set[int] = set()
+    for first, other in sorted(_candidates([runs(at)[:_SKETCH].copy() for at in range(len(documents))])):
+        if not leaving & {first, other} and (similarity := similarity_of(runs(first), runs(other))) >= LEAST:
+            alike.setdefault(first, {})[documents[other]] = similarity
+            leaving.add(other)
+    groups = [
+        DuplicateGroup(documents=(documents[first], *sorted(others)), similarity=min(others.values()))
+        for first, others in alike.items()
+    ]
+    return sorted(groups, key=lambda group: (-group.similarity, group.documents))
 
 
 def _all(catalogue: Catalogue) -> Iterator[Listed]:

@@ -18,6 +18,8 @@ from sleuth.tools.text.normalization import decode
 
 NOT_READ = "files of this type are not read. Convert it, for example to PDF or text."
 HIDDEN = "is hidden. Name it to read it."
+LOCKS = ("~$", ".~lock.")
+"""Beginnings of the names of the lock files that Office programs leave next to an open document."""
 _BEGINNING = 4096
 
 
@@ -49,8 +51,13 @@ def list_files(
     return files, [f"{item.source}: {item.reason}" for item in items if item.reason]
 
 
+def absolute(path: Path) -> Path:
+    """Return an absolute path without `..`, so that a file has one path; links are resolved only where one has `..`."""
+    return path.resolve() if ".." in path.parts else path.absolute()
+
+
 def find_files(roots: Iterable[Path], loaders: Loaders) -> Iterator[Item]:
-    """Yield the named files, and all files in the named folders in order of name, each once.
+    """Yield the named files, and all files in the named folders in order of name, each once, without lock files.
 
     A hidden folder is yielded instead of its files, unless it is named. A folder that may not be read, and an archive
     that cannot be opened, are yielded so that reading them reports the error. Raises as `list_files`.
@@ -62,7 +69,7 @@ def find_files(roots: Iterable[Path], loaders: Loaders) -> Iterator[Item]:
             raise UsageError(f"There is no file or folder {str(root)!r}. Check the spelling and the working folder.")
         for file in _walk(root, frozenset()) if is_folder(root) else (root,):
             path = file.absolute()
-            if path in seen or is_sidecar(path):
+            if path in seen or is_sidecar(path) or path.name.startswith(LOCKS):
                 continue
             seen.add(path)
             relative = PurePosixPath(file.relative_to(root).as_posix() if file != root else file.name)

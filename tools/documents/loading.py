@@ -35,6 +35,7 @@ from sleuth.tools.documents.formats.content import (
     clean_date,
     clean_meta,
     clean_tags,
+    damage_of,
     join_sections,
     parts,
     row_marks,
@@ -241,32 +242,33 @@ def load(path: Path, member: str = "", *, loaders: Loaders = NO_LOADERS, bounds:
         UnknownName: the loader class does not exist.
     """
     try:
-        about = {} if member else _sidecar(path)
-        media_type, content = _content(path, member, loaders, bounds.ocr_languages)
-        convert = repeat_headers if is_markdown(media_type) else str
-        sections = [
-            replace(section, text=without_encoded_data(normalize(section.text))) for section in content.sections
-        ]
-        if all(set(section.text.split()) <= {LEFT_OUT} for section in sections):
-            raise DocumentError("has encoded data or a minified script, and no text. Leave it out.")
-        text, marks = join_sections(replace(section, text=convert(section.text)) for section in sections)
-        if len(text) > bounds.characters:
-            size = f"has {len(text):,} characters of text, and at most {bounds.characters:,} are read"
-            raise DocumentError(f"{size}. Split it, or raise SLEUTH_FILE_CHARACTERS.")
+        with damage_of(f"a {within(path, member).suffix or 'text'} file"):
+            about = {} if member else _sidecar(path)
+            media_type, content = _content(path, member, loaders, bounds.ocr_languages)
+            convert = repeat_headers if is_markdown(media_type) else str
+            sections = [
+                replace(section, text=without_encoded_data(normalize(section.text))) for section in content.sections
+            ]
+            if all(set(section.text.split()) <= {LEFT_OUT} for section in sections):
+                raise DocumentError("has encoded data or a minified script, and no text. Leave it out.")
+            text, marks = join_sections(replace(section, text=convert(section.text)) for section in sections)
+            if len(text) > bounds.characters:
+                size = f"has {len(text):,} characters of text, and at most {bounds.characters:,} are read"
+                raise DocumentError(f"{size}. Split it, or raise SLEUTH_FILE_CHARACTERS.")
+            title = title_from(normalize(str(about.get("title") or content.title or "")))
+            return LoadedDocument(
+                title=title or _title_from_name(within(path, member)),
+                text=text,
+                media_type=media_type,
+                author=clean_author(about.get("author") or content.author),
+                date=clean_date(about.get("date")) or clean_date(content.date) or _modified(path),
+                tags=clean_tags(about.get("tags") or content.tags),
+                meta=clean_meta(content.meta) | clean_meta(about),
+                note=content.note,
+                spans=tuple(find_spans(text, media_type, marks)),
+            )
     except DocumentError as error:
         raise DocumentError(f"{printable(path, member)[:MAX_SOURCE_BYTES]}: {error}") from error.__cause__
-    title = title_from(normalize(str(about.get("title") or content.title or "")))
-    return LoadedDocument(
-        title=title or _title_from_name(within(path, member)),
-        text=text,
-        media_type=media_type,
-        author=clean_author(about.get("author") or content.author),
-        date=clean_date(about.get("date")) or clean_date(content.date) or _modified(path),
-        tags=clean_tags(about.get("tags") or content.tags),
-        meta=clean_meta(content.meta) | clean_meta(about),
-        note=content.note,
-        spans=tuple(find_spans(text, media_type, marks)),
-    )
 
 
 def is_sidecar(path: Path) -> bool:
@@ -331,7 +333,8 @@ def _read(suffix: str, data: bytes, ocr_languages: str) -> tuple[str, Content]:
 
     def attachment(name: str, data: bytes) -> Sequence[Section]:
         inner = PurePath(name).suffix.lower()
-        return _read(inner, data, ocr_languages)[1].sections if inner in FORMATS and inner else ()
+        with damage_of(f"a {inner} file"):
+            return _read(inner, data, ocr_languages)[1].sections if inner in FORMATS and inner else ()
 
     if pointer := _POINTER.match(data):
         tool, command = ("Git LFS", "git lfs pull") if pointer[1] else ("git-annex", "git annex get")

@@ -4,7 +4,7 @@ All functions and methods block: call them in a thread.
 """
 
 import os
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
@@ -16,7 +16,7 @@ from sleuth.tools.documents.formats.archives import ZIP
 from sleuth.tools.documents.resource_limits import is_folder, printable
 from sleuth.tools.errors import UsageError
 from sleuth.tools.ingestion.batch_reader import BatchReader, Failure, is_missing
-from sleuth.tools.storage.catalogue import Difference
+from sleuth.tools.storage.catalogue import Catalogue, Difference
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,6 +31,8 @@ class FolderDiff:
         updated: files and lines whose content has changed.
         removed: documents whose file or line no longer exists, by id.
         unchanged: number of equal documents.
+        stored: number of documents of the folder before.
+        lost: number of removed documents whose text no new file has, if they are more than half; else 0.
         failures: files that cannot be read; their documents are kept.
         unreadable: files that an earlier synchronization named, with the same content.
         paths: the files to ingest.
@@ -41,6 +43,8 @@ class FolderDiff:
     updated: tuple[str, ...] = ()
     removed: Mapping[str, str] = field(default_factory=dict)
     unchanged: int = 0
+    stored: int = 0
+    lost: int = 0
     failures: tuple[Failure, ...] = ()
     unreadable: tuple[str, ...] = ()
     paths: frozenset[Path] = frozenset()
@@ -97,9 +101,22 @@ def find_differences(
         updated=tuple(names[id_] for id_ in ids["updated"]),
         removed={id_: names[id_] for id_ in removed},
         unchanged=len(ids["unchanged"]),
+        stored=len(stored),
+        lost=_count_lost(len(stored), removed, [files[source] for source in new], catalogue, reader),
         failures=tuple(failures),
         paths=frozenset(paths),
     )
+
+
+def _count_lost(
+    stored: int, removed: Iterable[str], new: Iterable[Item], catalogue: Catalogue, reader: BatchReader
+) -> int:
+    hashes = catalogue.content_hashes([*removed])
+    if 2 * len(hashes) <= stored:  # as a rule: the new files are not read
+        return 0
+    moved = {entry.document.content_hash for batch in reader.batches(new) for entry in batch.entries}
+    lost = sum(mark not in moved for mark in hashes.values())
+    return lost if 2 * lost > stored else 0
 
 
 def _must_read(path: Path) -> bool:

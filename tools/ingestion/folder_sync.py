@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from sleuth.tools.collection import Collection
-from sleuth.tools.errors import StoreBusy, extra
+from sleuth.tools.errors import StoreBusy, UsageError, extra
 from sleuth.tools.ingestion.batch_reader import Failure
 from sleuth.tools.ingestion.folder_diff import FolderDiff, find_differences
 from sleuth.tools.ingestion.ingestion import (
@@ -53,6 +53,7 @@ async def apply_diff(
     settings: Settings,
     on_progress: OnProgress | None = None,
     meta: Mapping[str, str] = NO_META,
+    mass_removal: bool = False,
 ) -> IngestReport:
     """Ingest the files that differ, then delete documents that no longer exist.
 
@@ -60,9 +61,15 @@ async def apply_diff(
     are stored, so that each is named once for each content. `meta` are own fields of the documents that are ingested.
 
     Raises:
+        UsageError: more than half of the folder's documents would be lost, and `mass_removal` does not allow it.
         StoreBusy: another process uses the store.
         EmbedderChanged: the collection was built with another embedder.
     """
+    if diff.lost and not mass_removal:
+        raise UsageError(
+            f"The files of {diff.lost} of {diff.stored} documents of {diff.folder} are gone, so nothing was changed. "
+            "Check that the folder is mounted and complete, or remove the documents with --allow-mass-removal."
+        )
     failures = [*diff.failures]
 
     def report_progress(progress: IngestProgress) -> None:
@@ -129,7 +136,7 @@ async def follow_folder(
 ) -> AsyncIterator[tuple[FolderDiff, IngestReport]]:
     """Keep a collection equal to a folder; yield each difference when it was applied.
 
-    While another process uses the store, changes wait.
+    While another process uses the store, changes wait. Raises as `apply_diff`.
 
     Args:
         folder: Absolute path.

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from sleuth.tools.collection import Collection
 from sleuth.tools.collection.index_set import OnIndexed, ignore
-from sleuth.tools.documents.file_list import Item, list_files
+from sleuth.tools.documents.file_list import Item, absolute, list_files
 from sleuth.tools.documents.formats.content import clean_meta
 from sleuth.tools.documents.loading import read_original
 from sleuth.tools.documents.parallel_reading import LocalWorkers, Workers, default_workers
@@ -166,7 +166,7 @@ class Ingestion:
         """
         began = time.monotonic()
         fields = own_fields(meta)
-        roots = [await asyncio.to_thread(path.absolute) for path in paths]
+        roots = [await asyncio.to_thread(absolute, path) for path in paths]
         loaders = self._settings.loaders
         files, passed_over = await asyncio.to_thread(list_files, roots, loaders=loaders, only=only)
         progress = _Progress(on_progress, self._indexes.names[-1])

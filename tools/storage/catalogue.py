@@ -413,6 +413,18 @@ class Catalogue:
         first = {row.content_hash: row for row in rows}
         return {id: first[mark].source for id, mark in own.items() if mark in first and first[mark].id != id}
 
+    def passages_of_copies(self) -> list[dict[str, list[str]]]:
+        """Return, for each text of several documents, their passages by document, the first ingested one first."""
+        hashes = self._mine(documents, documents.c.content_hash).group_by(documents.c.content_hash)
+        columns = documents.c.content_hash, documents.c.id, passages.c.id.label("passage")
+        query = self._mine(documents, *columns).order_by(documents.c.added_at, documents.c.id)
+        is_copy = documents.c.content_hash.in_(hashes.having(func.count() > 1))
+        own = *rows_of(passages, self.place), passages.c.document_id == documents.c.id
+        copies: dict[str, dict[str, list[str]]] = {}
+        for row in self._all(query.where(is_copy, *own)):
+            copies.setdefault(row.content_hash, {}).setdefault(row.id, []).append(row.passage)
+        return list(copies.values())
+
     def sources_below(self, folder: str) -> dict[str, str]:
         """Return the sources that begin with a folder's path and a separator, by id of the document."""
         query = self._mine(documents, documents.c.id, documents.c.source)

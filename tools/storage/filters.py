@@ -23,6 +23,7 @@ MAX_CHARS = 2_000
 _FIELDS: tuple[str, ...] = get_args(Field)
 _TERM = re.compile(r"(!?)([A-Za-z][\w-]*)(>=|<=|!=|=|:|>|<)(.+)", re.DOTALL)
 _DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?")
 _COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     ":": operator.eq,
@@ -63,15 +64,16 @@ class Term:
             case "path" if any(mark in self.value for mark in "*?"):
                 return _glob(self.value).fullmatch(cell.replace("\\", "/")) is not None
             case _:
-                return self._is_like(cell) if self.operator in ("=", ":") else bool(cell) and self._compares(cell)
+                is_whole = self.field in _FIELDS or self.operator == ":"
+                return self._is_like(cell) if is_whole else any(map(self._fits, {cell, *cell.split(", ")}))
 
-    def _compares(self, own: str) -> bool:
-        """Compare two numbers by their values, other texts as they are written, such as dates."""
-        compare = _COMPARISONS[self.operator]
-        try:
-            return compare(float(own), float(self.value))
-        except ValueError:
-            return compare(own, self.value)
+    def _fits(self, own: str) -> bool:
+        """Compare a value, or an element of a list: numbers by value, other texts as written, no number with a text."""
+        compare, texts = _COMPARISONS[self.operator], (own, self.value)
+        if all(map(_NUMBER.fullmatch, texts)):
+            return compare(*map(float, texts))
+        are_dates = _DATE.fullmatch(own[:10]) and _DATE.fullmatch(self.value)
+        return bool(own and (are_dates or not any(map(_NUMBER.fullmatch, texts)))) and compare(*texts)
 
     def _is_like(self, text: str) -> bool:
         return self.value in text if self.operator == ":" else self.value == text

@@ -15,6 +15,7 @@ from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.documents import report_lines, show_progress
 from sleuth.studio.console.output import JsonOption, counted, emit, progress_console
+from sleuth.tools.documents.file_list import absolute
 from sleuth.tools.errors import UsageError
 from sleuth.tools.ingestion.folder_diff import FolderDiff
 from sleuth.tools.ingestion.folder_sync import apply_diff, compare_folder, follow_folder
@@ -35,6 +36,9 @@ async def sync(
     watch: Annotated[
         bool, typer.Option("--watch", help="Then apply further changes of the folder as they happen, until Ctrl-C.")
     ] = False,
+    allow_mass_removal: Annotated[
+        bool, typer.Option("--allow-mass-removal", help="Apply changes that remove more than half of the documents.")
+    ] = False,
     meta: options.Meta = None,
     workers: options.Workers = None,
     ray: options.Ray = None,
@@ -47,15 +51,20 @@ async def sync(
         raise UsageError("The folder is empty. Check shell variables; `.` is the working folder.")
     settings = options.settings_with(keep_originals=keep_originals, ingest_workers=workers, ray=ray, wait=wait)
     fields = own_fields(options.parse_pairs(meta, options.META_FORM))
-    root = await asyncio.to_thread(Path(folder).absolute)
+    root = await asyncio.to_thread(absolute, Path(folder))
     diff = await compare_folder(root, settings=settings)
     console = progress_console()
     if not diff.is_empty():
-        asks = not yes and console.is_terminal and sys.stdin.isatty() and not as_json
+        asks = (
+            not (yes or as_json or (diff.lost and not allow_mass_removal))
+            and console.is_terminal
+            and sys.stdin.isatty()
+        )
         if yes or asks:
             console.print(Text("\n".join(_plan_lines(diff))), soft_wrap=True)
         if not (yes or (asks and typer.confirm("Apply these changes?", err=True))):
-            flags = [*(["--watch"] if watch else []), *(f"--meta={field}" for field in meta or ()), "--yes"]
+            flags = ["--watch"] * watch + ["--allow-mass-removal"] * bool(diff.lost)
+            flags += [*(f"--meta={field}" for field in meta or ()), "--yes"]
             command = shlex.join(["sleuth", "sync", folder, *flags])
             lines = [] if asks else _plan_lines(diff)
             human = Text("\n".join([*lines, f"Nothing was changed. To apply these changes: {command}"]))
@@ -63,7 +72,9 @@ async def sync(
             return
     failures: list[str] = []
     with show_progress(failures) as show:
-        report = await apply_diff(diff, settings=settings, on_progress=show, meta=fields)
+        report = await apply_diff(
+            diff, settings=settings, on_progress=show, meta=fields, mass_removal=allow_mass_removal
+        )
     _emit_report(diff, report, failures, as_json)
     if watch:
         await _follow(root, settings, fields, as_json)

@@ -34,12 +34,12 @@ async def test_doctor_names_near_duplicates_and_how_to_delete_them(tmp_path: Pat
     (nothing,) = await examine_duplicates(settings)
     assert (nothing.ok, nothing.fix) == (True, "")
     text = "The harbour bell of Dunvarrow was cast in 1871 by Bastian Oake, and hung in the Weighhouse."
-    for name in ("bell.txt", "bell old.txt"):
+    for name in ("bell.txt", "old bell.txt"):
         (tmp_path / name).write_text(text)
         await ingest([tmp_path / name], settings=settings)
     (found,) = await examine_duplicates(settings)
-    assert (found.ok, found.detail) == (True, "bell.txt, 'bell old.txt': 100% alike")
-    assert found.fix == "sleuth docs delete 'bell old.txt'"
+    assert (found.ok, found.detail) == (True, "bell.txt, 'old bell.txt': 100% alike")
+    assert found.fix == "sleuth docs delete 'old bell.txt'"
 
 
 NOWHERE = "127.0.0.1:9"

@@ -59,6 +59,16 @@ def test_yes_applies_the_plan(sync: Sync, folder: Path) -> None:
     assert again["applied"] is None or not again["applied"]["failures"]
 
 
+def test_removal_of_all_documents_needs_the_option_that_the_plan_and_the_error_name(sync: Sync, folder: Path) -> None:
+    sync("--yes")
+    for file in folder.iterdir():
+        file.unlink()
+    assert sync().stdout.endswith(f"To apply these changes: sleuth sync {folder} --allow-mass-removal --yes\n")
+    refused = sync("--yes")
+    assert isinstance(refused.exception, UsageError) and "2 of 2 documents" in str(refused.exception)
+    assert "0 added, 0 updated, 2 removed" in sync("--allow-mass-removal", "--yes").stdout
+
+
 def test_long_plan_is_cut(sync: Sync, folder: Path) -> None:
     for number in range(25):
         (folder / f"n{number:02}.md").write_text("A note.", encoding="utf-8")

@@ -3,6 +3,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,23 @@ async def test_a_copy_takes_no_place_in_a_search(ferries: Collection, mode: Mode
     copies = [id for id in documents(hits) if id == "ferry" or id.startswith("copy")]
     assert len(copies) == 1
     assert [hit.rank for hit in hits] == [1, 2, 3], "the others move up"
+
+
+@pytest.mark.parametrize("copies", [12, 150])
+@pytest.mark.parametrize("mode", ["keyword", "dense", "hybrid", "graph", "knowledge-graph"])
+async def test_search_finds_as_many_passages_as_there_are_beside_copies(
+    settings: Settings, mode: Mode, copies: int
+) -> None:
+    text, others = "The kelp fair of Varn is held in May.", [f"A fair of {name}." for name in ("Oke", "Rill", "Tarn")]
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
+        entries = [entry(f"copy{number:03}", text) for number in range(copies)]
+        entries += [entry(f"other{number}", other) for number, other in enumerate([*others, *map(str.upper, others)])]
+        await Ingestion(library).put(entries)
+        query = Query(text="When is the kelp fair of Varn held?", k=5, mode=mode)
+        for where in ("", "!id=copy000"):
+            found = documents(await library.search(replace(query, where=where)))
+            assert (len({*found}), sum(id.startswith("copy") for id in found)) == (5, 1)
+            assert not where or "copy000" not in found
 
 
 async def test_ingest_names_a_copy(settings: Settings, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Documents that are almost the same."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -36,6 +37,22 @@ def test_near_duplicates_are_found_in_groups_the_most_similar_first(catalogue: C
     assert (first.documents, first.similarity) == (("b", "b-copy"), 1.0)
     assert second.documents == ("a", "a-later", "a-latest")
     assert LEAST <= second.similarity < 1
+
+
+def test_group_of_a_chain_has_only_what_is_like_the_document_that_stays(catalogue: Catalogue) -> None:
+    versions = [" ".join(words(1)[: 380 - 36 * at] + words(2)[: 36 * at]) for at in range(9)]
+    put(catalogue, {f"v{at}": version for at, version in enumerate(versions)})
+    runs = [hash_runs(version) for version in versions]
+    assert all(similarity_of(one, other) >= LEAST for one, other in pairwise(runs))
+    assert similarity_of(runs[0], runs[-1]) < 0.2
+    groups = find_duplicates(catalogue)
+    assert [group.documents for group in groups] == [("v0", "v1"), ("v2", "v3"), ("v4", "v5"), ("v6", "v7")]
+
+
+def test_groups_and_their_documents_are_in_order(catalogue: Catalogue) -> None:
+    put(catalogue, {f"{text}{name}": " ".join(words(text)) for text in (3, 2, 1) for name in "cab"})
+    groups = [group.documents for group in find_duplicates(catalogue)]
+    assert groups == [("1a", "1b", "1c"), ("2a", "2b", "2c"), ("3a", "3b", "3c")]
 
 
 @pytest.mark.parametrize(("number", "is_found"), [(6, True), (16, False)])

@@ -338,7 +338,7 @@ def test_attachments_of_a_mail_are_read_with_their_places(tmp_path: Path) -> Non
     assert found["boat: Ash; fee: 2"] == "attachment fees.csv"
     assert found["Of the inner mail."] == "attachment inner.md"
     assert "Attachment: map.png" in document.text
-    assert document.note.startswith("not read: broken.pdf is not a PDF, or is damaged")
+    assert document.note.startswith("not read: broken.pdf is not a .pdf file, or is damaged")
 
 
 def test_appointment_of_an_invitation_is_read_with_its_text() -> None:

@@ -1,14 +1,20 @@
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from linear_time import takes_linear_time
 
+from sleuth.tools.documents.corpus import read_corpus
 from sleuth.tools.documents.file_list import list_files
 from sleuth.tools.documents.loading import (
+    FORMATS,
     LIGHT_BYTES,
     FileReader,
     LoadedDocument,
@@ -152,6 +158,40 @@ def test_text_and_markup_are_read_in_time_that_grows_with_their_size(tmp_path: P
 # In a worker process
 
 
+SUFFIXES = {read: suffix for suffix, (_, read) in FORMATS.items()}
+ODD = [b"", b":", b"\xff", b"\0", b"next week!", b"20260230", b"00010101", b"9" * 5_000, b"0x" + b"f" * 5_000]
+ODD += [b"Mon, 01 Jan 2024 00:00:00 +99999999999999999999", b"{", b"[" * 2_000, b'"', b"1e999", b"<a>"]
+FORMS = [
+    b"%b",
+    b"---\nx: %b\n---\nText.\n",
+    b"BEGIN:VCALENDAR\nBEGIN:VEVENT\nDTSTART:20260101\nDTEND:%b\nEND:VEVENT\nEND:VCALENDAR\n",
+    b"1\n%b:00:01,000 --> 00:00:02,000\nText.\n",
+    b'{"id": "a", "text": "Text.", "date": "%b"}\n',
+    b"From: a\nDate: %b\n\nText.\n",
+    b'<?xml version="1.0"?><a><b>%b</b></a>',
+]
+
+
+def read(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    with suppress(DocumentError):
+        load(path)
+    list(read_corpus(path))
+
+
+@pytest.mark.parametrize("suffix", sorted(SUFFIXES.values()))
+@settings(max_examples=20)
+@given(data=st.binary(min_size=1))
+def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, suffix: str, data: bytes) -> None:
+    read(tmp_path_factory.getbasetemp() / f"any{suffix}", data)
+
+
+@pytest.mark.parametrize("suffix", sorted(SUFFIXES.values()))
+def test_odd_values_are_read_or_refused(tmp_path: Path, suffix: str) -> None:
+    for form, odd in product(FORMS, ODD):
+        read(tmp_path / f"odd{suffix}", form % odd)
+
+
 @pytest.fixture(scope="module")
 def reader() -> Iterator[FileReader]:
     opened = FileReader(loaders=NOTEBOOK)
@@ -173,7 +213,7 @@ def test_loader_classes_and_what_they_print_are_of_that_process(reader: FileRead
 
 def test_why_a_file_cannot_be_read_comes_through_and_the_next_one_is_read(reader: FileReader, tmp_path: Path) -> None:
     assert refusal(write(tmp_path / "a.pdf", "no PDF"), reader.read) == (
-        f"{tmp_path}/a.pdf: is not a PDF, or is damaged. Print it to a new PDF, or leave it out."
+        f"{tmp_path}/a.pdf: is not a .pdf file, or is damaged. Save it again, or leave it out."
     )
     page = write(tmp_path / "a.html", PAGE)
     assert reader.read(page).title == "The mill"

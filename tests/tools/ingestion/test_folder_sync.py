@@ -34,7 +34,7 @@ OUTSIDE = "This note on a fair is not in the folder."
 
 async def synchronize(folder: Path, settings: Settings) -> tuple[FolderDiff, IngestReport]:
     diff = await compare_folder(folder, settings=settings)
-    return diff, await apply_diff(diff, settings=settings)
+    return diff, await apply_diff(diff, settings=settings, mass_removal=True)
 
 
 async def stored_texts(settings: Settings) -> dict[str, str]:
@@ -280,6 +280,72 @@ async def test_copied_or_changed_files_are_other_documents(moved: Path, tmp_path
     line, *copies = report.warnings
     assert f"sleuth docs delete {NAMES[0]}" in line and "is gone" in line
     assert all("has the same text as" in each for each in copies)
+
+
+@pytest.mark.parametrize(
+    ("gone", "new", "refused"),
+    [(8, 0, "8 of 8"), (5, 0, "5 of 8"), (4, 0, ""), (8, 8, "8 of 8"), (5, 1, "5 of 8"), (4, 1, "")],
+)
+async def test_most_documents_of_a_folder_are_only_removed_with_an_option(
+    tmp_path: Path, settings: Settings, gone: int, new: int, refused: str
+) -> None:
+    for number in range(8):
+        (tmp_path / f"n{number}.md").write_text(f"Note {number} on the fair.")
+    settings = settings.model_copy(update={"home": tmp_path / ".home"})
+    await ingest([tmp_path], settings=settings)
+    for number in range(gone):
+        (tmp_path / f"n{number}.md").unlink()
+    for number in range(new):
+        (tmp_path / f"new{number}.md").write_text(f"New note {number}.")
+    diff, before = await compare_folder(tmp_path, settings=settings), await stored_texts(settings)
+    assert f"{diff.lost} of {diff.stored}" == (refused or "0 of 8")
+    if refused:
+        with pytest.raises(UsageError, match=rf"{refused} documents of .* mounted .*--allow-mass-removal"):
+            await apply_diff(diff, settings=settings)
+        assert await stored_texts(settings) == before
+    report = await apply_diff(diff, settings=settings, mass_removal=bool(refused))
+    assert (report.removed, len(await stored_texts(settings))) == (gone, 8 - gone + new)
+
+
+async def test_renamed_files_and_folders_count_as_no_removal(folder: Path, settings: Settings) -> None:
+    await ingest([folder], settings=settings)
+    for name in NAMES[:3]:
+        (folder / name).rename(folder / f"new {name}")
+    diff = await compare_folder(folder, settings=settings)
+    assert (len(diff.removed), len(diff.added), diff.lost) == (3, 3, 0)
+    assert (await apply_diff(diff, settings=settings)).removed == 3
+
+
+async def test_path_with_dots_names_the_same_documents(folder: Path, tmp_path: Path, settings: Settings) -> None:
+    (tmp_path / "beside").mkdir()
+    before = await ingest([folder], settings=settings)
+    report = await ingest([tmp_path / "beside" / ".." / "." / folder.name], settings=settings)
+    assert (before.added, report.added, report.unchanged) == (3, 0, 3)
+
+
+async def test_lock_files_of_office_programs_are_left_out_in_silence(folder: Path, settings: Settings) -> None:
+    for name in ("~$plan.docx", "~$rates.xlsx", ".~lock.plan.odt#"):
+        (folder / name).write_bytes(b"\x0cHarbour User".ljust(54))
+    report = await ingest([folder, folder / "~$plan.docx"], settings=settings)
+    assert (report.added, report.failed, report.passed_over, report.warnings) == (3, 0, [], [])
+
+
+ODD = {
+    "end.ics": "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:Fair\nDTEND:20260230\nEND:VEVENT\nEND:VCALENDAR\n",
+    "date.md": '---\ndate: "Mon, 01 Jan 2024 00:00:00 +99999999999999999999"\n---\nThe fair.\n',
+    "first day.ics": "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:Fair\nDTEND:00010101\nEND:VEVENT\nEND:VCALENDAR\n",
+    "long.srt": f"1\n{'9' * 5_000}:00:01,000 --> 00:00:02,000\nThe fair.\n",
+}
+
+
+async def test_odd_files_end_neither_an_ingest_nor_a_synchronization(folder: Path, settings: Settings) -> None:
+    for name, text in ODD.items():
+        (folder / name).write_text(text)
+    _, report = await synchronize(folder, settings)
+    assert (report.added, report.failed) == (5, 2), report.warnings
+    assert all("is not a .ics file" in line or "is not a .srt file" in line for line in report.warnings)
+    report = await ingest([folder], settings=settings)
+    assert (report.unchanged, report.failed) == (5, 2)
 
 
 async def test_unreadable_file_is_named_once_per_content(folder: Path, settings: Settings) -> None:

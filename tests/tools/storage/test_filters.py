@@ -78,12 +78,35 @@ def test_filter_does_not_match(text: str) -> None:
     assert not parse_filter(text).matches(ROW)
 
 
-OWN = {**dict.fromkeys(ROW, None), "meta": {"client": "Ada Brask", "amount": "1200", "signed": "2025-03-04"}}
+META = {"client": "Ada Brask", "amount": "1200", "signed": "2025-03-04", "price": "100.0", "rent": "on request"}
+OWN = {**dict.fromkeys(ROW, None), "meta": {**META, "crew": "Oda, Rosa Quill", "fees": "50, 150", "year": "2025"}}
 
 
 @pytest.mark.parametrize(
     "text",
-    ['client="ada brask"', "CLIENT:ada", "!client=Ada", "amount>=300", "amount<9999.5", "signed>2025-03", "!sum=5"],
+    [
+        *(
+            'client="ada brask"',
+            "CLIENT:ada",
+            "!client=Ada",
+            "amount>=300",
+            "amount<9999.5",
+            "signed>2025-03",
+            "!sum=5",
+        ),
+        *(
+            "price=100",
+            "price=1e2",
+            "price<=100",
+            "!price!=100",
+            "!rent>=100",
+            "!rent<=100",
+            "!amount>=much",
+            "rent>=on",
+        ),
+        *("crew=oda", 'crew="rosa quill"', 'crew="oda, rosa quill"', "!crew=rosa", "crew:rosa", "fees>=150", "fees=50"),
+        *("signed>=2025", "signed<2026", "year<2025-06", "!fees=100"),
+    ],
 )
 def test_own_field_is_compared_as_text_or_number(text: str) -> None:
     assert parse_filter(text).matches(OWN)

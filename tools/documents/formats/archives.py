@@ -3,11 +3,11 @@
 import re
 import stat
 import zipfile
-import zlib
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 
+from sleuth.tools.documents.formats.content import damage_of
 from sleuth.tools.errors import DocumentError
 
 ZIP = ".zip"
@@ -28,10 +28,8 @@ def open_zip(data: bytes | Path, *, kind: str = "a zip file") -> zipfile.ZipFile
         data: the file, or its content.
         kind: the format in error messages.
     """
-    try:
+    with damage_of(kind):
         archive = zipfile.ZipFile(BytesIO(data) if isinstance(data, bytes) else data)
-    except (zipfile.BadZipFile, OSError, ValueError) as error:
-        raise DocumentError(f"is not {kind}, or is damaged. Save it again, or leave it out.") from error
     entries = archive.infolist()
     if any(entry.flag_bits & 1 for entry in entries):
         raise DocumentError(_ENCRYPTED)
@@ -39,7 +37,7 @@ def open_zip(data: bytes | Path, *, kind: str = "a zip file") -> zipfile.ZipFile
         raise DocumentError(
             f"unpacks to {size >> 20:,} MiB, and at most {MAX_UNPACKED_BYTES >> 20} are read. Split it."
         )
-    with suppress(KeyError, zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError):
+    with damage_of(kind), suppress(KeyError):
         if b":encryption-data" in archive.read(_MANIFEST):
             raise DocumentError(_ENCRYPTED)
     return archive
@@ -69,19 +67,16 @@ def read_member(data: bytes, name: str, *, limit: int) -> bytes:
         raise DocumentError(
             "has a name that is absolute, or has `..` or a backslash in it. Save the archive with names relative to it."
         )
-    with open_zip(data) as archive:
-        try:
-            if archive.getinfo(name).file_size > limit:
-                raise DocumentError(f"unpacks to more than {limit >> 20} MiB. Split it.")
-            with archive.open(name) as member:
-                return member.read(limit)
-        except (KeyError, zipfile.BadZipFile, EOFError, OSError, ValueError, NotImplementedError) as error:
-            raise DocumentError("cannot be unpacked. Save the archive again, or leave it out.") from error
+    with open_zip(data) as archive, damage_of("a whole file of a zip archive"):
+        if archive.getinfo(name).file_size > limit:
+            raise DocumentError(f"unpacks to more than {limit >> 20} MiB. Split it.")
+        with archive.open(name) as member:
+            return member.read(limit)
 
 
 def _is_hidden(name: str) -> bool:
     return not _is_outside(name) and any(
-        part.startswith(".") or part == "__MACOSX" for part in PurePosixPath(name).parts
+        part.startswith((".", "~$")) or part == "__MACOSX" for part in PurePosixPath(name).parts
     )
 
 

@@ -17,7 +17,7 @@ from zipfile import ZipFile
 
 from sleuth.tools.documents.formats.archives import open_zip
 from sleuth.tools.documents.formats.calendar_formats import read_calendar
-from sleuth.tools.documents.formats.content import Content, Section, damage_as, office_extra
+from sleuth.tools.documents.formats.content import Content, Section, damage_of, office_extra
 from sleuth.tools.documents.formats.html_format import (
     HIDDEN,
     MIN_KEPT_SHARE,
@@ -47,7 +47,6 @@ _ATTACHED_MAIL, _PROPERTIES = "__substg1.0_3701000D", "__properties_version1.0"
 """Names in an Outlook mail."""
 
 
-@damage_as("is not an EPUB book, or is damaged. Leave it out.")
 def read_epub(data: bytes) -> Content:
     """Return the chapters of a book in reading order."""
     from lxml import etree
@@ -134,7 +133,6 @@ def _leave_out(_name: str, _data: bytes) -> Sequence[Section]:
     return ()
 
 
-@damage_as("is not a mail, or is damaged. Leave it out.")
 def read_eml(data: bytes, read_attachment: ReadAttachment = _leave_out) -> Content:
     """Return the headers and the text of a mail, of the mails in it and of its attachments."""
     mail = message_from_bytes(without_bom(data), policy=policy.default)
@@ -152,7 +150,8 @@ def read_mbox(data: bytes, read_attachment: ReadAttachment = _leave_out) -> Cont
     contents, unread = list[Content](), 0
     for mail in filter(bytes.strip, mails):
         try:
-            contents.append(read_eml(re.sub(rb"(?m)^>(>*From )", rb"\1", mail), read_attachment))
+            with damage_of("a mail"):
+                contents.append(read_eml(re.sub(rb"(?m)^>(>*From )", rb"\1", mail), read_attachment))
         except DocumentError:
             unread += 1
     if not contents:
@@ -234,13 +233,12 @@ def _is_shown(part: MIMEPart) -> bool:
 def _text(part: MIMEPart) -> str:
     data, charset = _payload(part), part.get_content_charset()
     if part.get_content_subtype() == "calendar":
-        with suppress(DocumentError):  # a part without an appointment
+        with suppress(DocumentError), damage_of("a calendar"):  # a part without an appointment
             return "\n\n".join(section.text for section in read_calendar(data, charset=charset).sections)
     text = decode(data, declared=charset)
     return whole_page(parse_html(text), leave_out=HIDDEN) if part.get_content_subtype() == "html" else text
 
 
-@damage_as("is not an Outlook mail, or is damaged. Save it as .eml.")
 def read_msg(data: bytes, read_attachment: ReadAttachment = _leave_out) -> Content:
     """Return the headers and the text of an Outlook mail, of its attachments and of the mails attached to it."""
     with office_extra(".msg", ".eml"):
@@ -296,7 +294,6 @@ def _mail_content(about: dict[str, str], sections: list[Section], unread: list[s
     return Content(title_from(about.get("Subject")), sections, about.get("From"), about.get("Date"), tags, note)
 
 
-@damage_as("is not a Jupyter notebook, or is damaged. Save it again.")
 def read_notebook(data: bytes) -> Content:
     """Return the cells of a Jupyter notebook: text as Markdown, code in fences; outputs are left out."""
     notebook = json.loads(decode(data))

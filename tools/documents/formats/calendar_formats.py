@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
-from sleuth.tools.documents.formats.content import Content, Section
+from sleuth.tools.documents.formats.content import Content, Section, clean_date
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.places import Place
 from sleuth.tools.text.normalization import decode, single_line, title_from
@@ -77,7 +77,7 @@ def read_calendar(data: bytes, *, charset: str | None = None) -> Content:
 def _event(method: str, event: _Component) -> Section:
     summary = title_from(event.text("SUMMARY")) or "without a summary"
     times = {entry.name: _when(entry) for entry in event.all("DTSTART", "DTEND", "DUE", "COMPLETED", "RECURRENCE-ID")}
-    whole_day = times.get("DTEND", "") if len(times.get("DTEND", "")) == 10 else ""
+    whole_day = clean_date(times["DTEND"]) if len(times.get("DTEND", "")) == 10 else ""
     if whole_day:  # the day after the last one
         last = (date.fromisoformat(whole_day) - timedelta(days=1)).isoformat()
         times["DTEND"] = last if last > times.get("DTSTART", "") else ""

@@ -39,14 +39,14 @@ class Content:
 
 
 @contextmanager
-def damage_as(message: str) -> Iterator[None]:
-    """Raise DocumentError with this message for any error of a library that parses a damaged file; also a decorator."""
+def damage_of(kind: str) -> Iterator[None]:
+    """Raise DocumentError for whatever the reading of a file raises; `kind` names its format, as "a .pdf file"."""
     try:
         yield
     except (SleuthError, MemoryError):
         raise
     except Exception as error:
-        raise DocumentError(message) from error
+        raise DocumentError(f"is not {kind}, or is damaged. Save it again, or leave it out.") from error
 
 
 @contextmanager
@@ -145,6 +145,6 @@ def clean_date(value: object) -> str:
     for parse in (datetime.fromisoformat, parsedate_to_datetime):
         try:
             return parse(text).date().isoformat()
-        except (ValueError, TypeError, IndexError):
+        except (ValueError, TypeError, IndexError, OverflowError):
             continue
     return ""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from sleuth.tools.documents.formats.content import Content, Section, damage_as
+from sleuth.tools.documents.formats.content import Content, Section
 from sleuth.tools.documents.formats.html_format import HIDDEN, parse_html, read_html, whole_page
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.places import Place
@@ -24,7 +24,6 @@ LABELED_CHARS = 80
 """A longer text of an XML element is prose, and shown without the name of the element."""
 
 
-@damage_as("is not JSON, or is damaged. Repair it, or leave it out.")
 def read_json(data: bytes) -> Content:
     """Return a line "name: value" for each value, with the objects of lists as items."""
     text = decode(data)
@@ -39,7 +38,6 @@ def read_json(data: bytes) -> Content:
     return Content(title_from(title), list(_items(value, "")))
 
 
-@damage_as("is not JSON Lines, or is damaged. Repair it, or leave it out.")
 def read_json_lines(data: bytes) -> Content:
     """Return the values of each line, as `read_json` does."""
     lines = enumerate(decode(data).split("\n"), start=1)
@@ -91,7 +89,6 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else "" if value is None else json.dumps(value)
 
 
-@damage_as("is not XML, or is damaged. Repair it, or leave it out.")
 def read_xml(data: bytes) -> Content:
     """Return the texts of the elements, with the names of short ones; the entries of an RSS or Atom feed."""
     from lxml import etree

@@ -9,7 +9,7 @@ from io import BytesIO
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from sleuth.tools.documents.formats.content import Content, Section, damage_as
+from sleuth.tools.documents.formats.content import Content, Section
 from sleuth.tools.documents.formats.drawing_ml import shape_blocks, shapes
 from sleuth.tools.documents.formats.marks import HIDDEN, Run, box, is_symbol_font, link, remark, written
 from sleuth.tools.documents.formats.number_formats import cell_text
@@ -37,7 +37,6 @@ _ATTRIBUTE = re.compile(rb'(?:\w+:)?(\w+)="([^"]*)"')
 _RANGE = re.compile(r"\$?[A-Z]+\$?\d+(?::\$?[A-Z]+\$?\d+)?")
 
 
-@damage_as("is not an Excel file, or is damaged. Save it again as .xlsx.")
 def read_xlsx(data: bytes) -> Content:
     """Return the sheets as Markdown tables, then their charts and shapes, and the chart sheets.
 

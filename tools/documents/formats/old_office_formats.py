@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from sleuth.tools.documents.formats.book_formats import read_eml
-from sleuth.tools.documents.formats.content import Content, Section, damage_as, office_extra
+from sleuth.tools.documents.formats.content import Content, Section, office_extra
 from sleuth.tools.documents.formats.data_formats import read_xml
 from sleuth.tools.documents.formats.excel_format import read_xlsx, sheet_sections
 from sleuth.tools.documents.formats.html_format import read_html
@@ -81,7 +81,6 @@ def read_xls(data: bytes) -> Content:
     return read_xml(data) if data.lstrip().startswith(b"<?xml") else read_table(data)
 
 
-@damage_as("is not an Excel file, or is damaged. Save it again as .xlsx.")
 def _read_workbook(data: bytes) -> Content:
     with office_extra(".xls and .xlsb", ".xlsx"):
         from python_calamine import CalamineWorkbook, PasswordError, SheetTypeEnum, SheetVisibleEnum

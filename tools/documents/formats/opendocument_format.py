@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from zipfile import ZipFile
 
 from sleuth.tools.documents.formats.archives import open_zip
-from sleuth.tools.documents.formats.content import Content, Section, damage_as
+from sleuth.tools.documents.formats.content import Content, Section
 from sleuth.tools.documents.formats.equations import equation
 from sleuth.tools.documents.formats.excel_format import drawing_section, sheet_sections
 from sleuth.tools.documents.formats.marks import HIDDEN, Run, box, remark, written
@@ -34,7 +34,6 @@ MAX_REPEATED = 1_000
 """Repeated cells of a spreadsheet beyond this number are formatting, not values."""
 
 
-@damage_as("is not an OpenDocument file, or is damaged. Save it again.")
 def read_odf(data: bytes) -> Content:
     """Return the text of an OpenDocument text, presentation or spreadsheet.
 

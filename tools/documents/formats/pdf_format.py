@@ -9,7 +9,7 @@ from io import BytesIO
 from itertools import chain, pairwise, zip_longest
 from typing import TYPE_CHECKING, Any
 
-from sleuth.tools.documents.formats.content import Content, Section, damage_as
+from sleuth.tools.documents.formats.content import Content, Section
 from sleuth.tools.documents.formats.tables import markdown_tables
 from sleuth.tools.errors import DISTRIBUTION, DocumentError, MissingExtra, extra
 from sleuth.tools.places import Place
@@ -38,7 +38,6 @@ _OTHER_PROGRAM = re.compile(r"please wait|adobe (?:acrobat )?reader", re.IGNOREC
 _NO_TITLE = re.compile(r"^(untitled|\(?anonymous\)?|microsoft word - .*|.*\.(docx?|pdf|tex|dvi|indd))$", re.IGNORECASE)
 
 
-@damage_as("is not a PDF, or is damaged. Print it to a new PDF, or leave it out.")
 def read_pdf(data: bytes, ocr_languages: str = "eng") -> Content:
     """Return the title and the pages; rows of cells become Markdown tables. Pages without text are read by OCR.
 

@@ -5,7 +5,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 from sleuth.tools.documents.formats.archives import open_zip
-from sleuth.tools.documents.formats.content import Content, Section, damage_as
+from sleuth.tools.documents.formats.content import Content, Section
 from sleuth.tools.documents.formats.drawing_ml import paragraphs, shape_blocks, shapes
 from sleuth.tools.documents.formats.marks import HIDDEN, remark
 from sleuth.tools.documents.formats.office_parts import Part
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 _NO = ("0", "false")
 
 
-@damage_as("is not a PowerPoint file, or is damaged. Save it again as .pptx.")
 def read_pptx(data: bytes) -> Content:
     """Return the text, tables, charts, diagrams, descriptions of pictures, notes and comments of each slide.
 

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.documents.formats.archives import open_zip
-from sleuth.tools.documents.formats.content import Content, Section, damage_as, office_extra
+from sleuth.tools.documents.formats.content import Content, Section, office_extra
 from sleuth.tools.documents.formats.drawing_ml import objects
 from sleuth.tools.documents.formats.equations import equation
 from sleuth.tools.documents.formats.marks import Run, box, remark, written
@@ -51,7 +51,6 @@ _ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "x
 _UNITS = ((9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
 
 
-@damage_as("is not a Word file, or is damaged. Save it again as .docx, or leave it out.")
 def read_docx(data: bytes) -> Content:
     """Return paragraphs and tables in order as Markdown; the title is the document's own, or its first heading."""
     from docx import Document
@@ -71,7 +70,6 @@ def read_docx(data: bytes) -> Content:
     return Content(title or title_from(first_heading), [Section("\n\n".join(blocks)), *around], *properties)
 
 
-@damage_as("is a damaged Rich Text file. Save it again as .rtf.")
 def read_rtf(data: bytes) -> Content:
     """Return the text of a Rich Text file; footnotes are counted, not read."""
     with office_extra(".rtf", ".docx"):
