@@ -12,6 +12,7 @@ if anything was replaced.
 """
 
 import asyncio
+import errno
 import os
 import shutil
 import sqlite3
@@ -29,7 +30,7 @@ from sleuth.graphs.persistence.store import runs_url
 from sleuth.tools.collection.index_set import hold_indexes
 from sleuth.tools.errors import DISTRIBUTION, StoreBusy, StoreDamaged, StoreError, StoreTooNew, UsageError
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.database import catalogue_url
+from sleuth.tools.storage.database import catalogue_url, remedy_at
 from sleuth.tools.storage.locks import RESTORING, hold, require_restored
 from sleuth.tools.types import now
 
@@ -50,15 +51,12 @@ _STAGING = "restore"
 _DERIVED = ("keywords", "mentions", "names")
 """Folders that are built again when they are needed."""
 
-_NO_TAG = "WHERE instr(collection, '@') = 0"
-_COUNTED = {
-    "documents": f"sleuth_documents {_NO_TAG}",
-    "passages": f"sleuth_passages {_NO_TAG}",
-    "runs": "sleuth_threads",
-}
+_COUNTED = {"documents": "sleuth_documents", "passages": "sleuth_passages", "runs": "sleuth_threads"}
 
-_UNREADABLE = (BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError, ValueError, zlib.error)
+_UNREADABLE = (BadZipFile, EOFError, LookupError, OSError, NotImplementedError, RuntimeError, ValueError, zlib.error)
 """Errors that `zipfile` and pydantic raise for a damaged archive."""
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Manifest(BaseModel):
@@ -102,7 +100,8 @@ def _write(settings: Settings, sources: dict[str, Path], file: Path) -> Manifest
         archive.chmod(0o600)  # it has documents and questions in plain text
         archive.replace(file)
     except OSError as error:
-        raise StoreError(f"{file} cannot be written: {error}. Choose a place with enough free space.") from error
+        wanted = "with enough free space" if error.errno in _NO_SPACE else "that exists and can be written"
+        raise StoreError(f"{file} cannot be written: {error}. Choose a folder {wanted}.") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return manifest
@@ -139,6 +138,8 @@ def _copy_database(source: Path, target: Path) -> None:
             old.backup(new)
             (result,) = new.execute("PRAGMA quick_check(1)").fetchone()
             problem = "" if result == "ok" else " ".join(result.split())
+    except sqlite3.OperationalError as error:
+        raise StoreError(f"{source} cannot be copied: {error}. {remedy_at(source, 'Try again.')}") from error
     except sqlite3.Error as error:
         problem = str(error)
     if problem:
@@ -152,8 +153,7 @@ def _count(database: Path) -> dict[str, int]:
     """Return the numbers of rows of the tables that a database has."""
     with closing(sqlite3.connect(database)) as connection:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-        present = {name: rows for name, rows in _COUNTED.items() if rows.split()[0] in tables}
-        queries = {name: f"SELECT count(*) FROM {rows}" for name, rows in present.items()}  # noqa: S608
+        queries = {name: f"SELECT count(*) FROM {table}" for name, table in _COUNTED.items() if table in tables}  # noqa: S608
         return {name: int(connection.execute(query).fetchone()[0]) for name, query in queries.items()}
 
 
@@ -264,8 +264,8 @@ def open_archive(file: Path) -> Iterator[tuple[ZipFile, Manifest]]:
             if manifest.format > FORMAT:
                 raise StoreTooNew(f"{file} was written by sleuth {manifest.release}. Upgrade sleuth to restore it.")
             yield archive, manifest
-    except (KeyError, *_UNREADABLE) as error:
-        reason = str(error).splitlines()[0]
+    except _UNREADABLE as error:
+        reason = next(iter(str(error).splitlines()), "a part of it is missing")
         raise StoreError(f"{file} is not a complete backup: {reason}. Use another backup.") from error
 
 

@@ -149,19 +149,19 @@ class LLMClient(ModelClient):
         """Open a client of `settings.model_url` for the duration of the block.
 
         Raises:
-            UsageError: there is no model server, or it has several models and none is chosen.
-            UnknownName: a chosen model is not served.
+            UsageError: no model is chosen, and the server lists several or has no list.
+            UnknownName: a chosen model is not in the server's list.
             ModelError: the server cannot be reached or used.
         """
         async with await asyncio.to_thread(Endpoint, settings) as endpoint:
-            listed = await endpoint.models()
+            listed = await (endpoint.find_models() if _default(settings) else endpoint.models())
             chosen = _choose(settings, listed)
             file = settings.home / "capabilities.json"
             served = {
                 name: ServedModel(
                     name=name,
                     can=await detect_capabilities(endpoint, name, file),
-                    window=await find_window(endpoint, name, listed[name]),
+                    window=await find_window(endpoint, name, (listed or {}).get(name, 0)),
                 )
                 for name in sorted(set(chosen.values()))
             }
@@ -185,7 +185,9 @@ class LLMClient(ModelClient):
                 return call.reply
         except ModelError as error:
             if isinstance(error.__cause__, errors.ServerError) and error.__cause__.status == 404:
-                raise errors.unknown_model(str(body["model"]), list(await self._endpoint.models())) from error
+                listed = await self._endpoint.find_models()
+                if listed is not None and body["model"] not in listed:
+                    raise errors.unknown_model(body["model"], sorted(listed)) from error
             raise
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
@@ -195,20 +197,25 @@ class LLMClient(ModelClient):
         return counted if counted is not None else await super().count_tokens(messages, role=role)
 
 
-def _choose(settings: Settings, listed: dict[str, int]) -> dict[str, str]:
-    """Return the model of each role; "default" is for all others."""
-    name = settings.models.get("default") or settings.model
+def _default(settings: Settings) -> str | None:
+    return settings.models.get("default") or settings.model
+
+
+def _choose(settings: Settings, listed: dict[str, int] | None) -> dict[str, str]:
+    """Return the model of each role; "default" is for all others. Without a list, no name is checked."""
+    name = _default(settings)
     if name is None:
-        if len(listed) != 1:
-            names = ", ".join(sorted(listed)) or "none"
-            raise UsageError(f"The model server lists several models or none ({names}): choose one with SLEUTH_MODEL.")
-        name = next(iter(listed))
+        names = sorted(listed or ())
+        if len(names) != 1:
+            served = ", ".join(names) or "none"
+            raise UsageError(f"The model server lists several models or none ({served}): choose one with SLEUTH_MODEL.")
+        (name,) = names
     chosen = settings.models | {"default": name}
     check_roles(chosen, "SLEUTH_MODELS may name")
     # The evidence checker needs no server, and cannot take all roles.
     chosen = {role: model for role, model in chosen.items() if role == "default" or model != EVIDENCE_CHECKER}
     for model in chosen.values():
-        if model not in listed:
+        if listed is not None and model not in listed:
             raise errors.unknown_model(model, sorted(listed))
     return chosen
 

@@ -57,10 +57,18 @@ class Endpoint:
         await self._http.aclose()
 
     async def models(self) -> dict[str, int]:
+        """Return the models of `find_models`; raise UsageError if the server has no list of them."""
+        if (listed := await self.find_models()) is None:
+            raise UsageError(f"There is no OpenAI-compatible server at {self.url}: does SLEUTH_MODEL_URL lack its /v1?")
+        return listed
+
+    async def find_models(self) -> dict[str, int] | None:
         """Return the models and adapters that the server lists, each with its context window; 0 if it lists none.
 
+        Returns:
+            None if the server has no list of models.
+
         Raises:
-            UsageError: it is a server of another kind.
             ModelError: it cannot be reached, or does not list them within `LIST_SECONDS`.
         """
         seconds = min(LIST_SECONDS, self.timeout)
@@ -73,7 +81,7 @@ class Endpoint:
                 f"{seconds:g} s: restart it, or choose another one with SLEUTH_MODEL_URL."
             ) from error
         if not isinstance(entries, list):
-            raise UsageError(f"There is no OpenAI-compatible server at {self.url}: does SLEUTH_MODEL_URL lack its /v1?")
+            return None
         named = [entry for entry in entries if isinstance(entry, dict) and "id" in entry]
         return {str(entry["id"]): token_count(entry.get("max_model_len")) for entry in named}
 

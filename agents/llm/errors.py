@@ -107,6 +107,8 @@ def _refused(server: str, status: int, detail: str) -> ModelError:
         return ContextTooLong(f"{server} finds the prompt too long: {detail}")
     if status >= 500:
         return ModelUnavailable(f"{server} fails with status {status}: {detail}")
+    if status == 404:
+        detail = f"{detail.removesuffix('.')}. Check SLEUTH_MODEL, and whether SLEUTH_MODEL_URL lacks its /v1."
     message = f"{server} refuses the call with status {status}: {detail}"
     return (Refused if status in (400, 422) else ModelError)(message)
 

@@ -38,19 +38,16 @@ _PHRASES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "introduction": r"(?:who|what) are you|what(?: else)? can (?:you|i) do|what do you do|how do you work|"
         r"(?:how )?can you help|what can i ask|what is sleuth|who is sleuth|^help(?: me)?$",
-        "goodbye": r"(?:good ?)?bye(?: bye)?|see (?:you|ya)|good night|farewell|tsch[uü]ss|auf wiedersehen|au revoir|"
-        r"adi[oó]s|arrivederci",
-        "thanks": r"thanks|thank (?:you|u)|thx|ty|cheers|much appreciated|danke(?: sch[oö]n)?|vielen dank|merci|"
-        r"gracias|grazie|obrigad[oa]|спасибо|谢谢|ありがとう",
+        "goodbye": r"(?:good ?)?bye(?: bye)?|see (?:you|ya)|good night|farewell|tsch[uü]ss|auf wiedersehen|au revoir",
+        "thanks": r"thanks|thank (?:you|u)|thx|ty|cheers|much appreciated|danke(?: sch[oö]n)?|vielen dank|merci",
         "hello": r"hello|hi|hey|hiya|howdy|greetings|good (?:morning|afternoon|evening|day)|how are you|"
-        r"how is it going|nice to meet you|hallo|moin|servus|guten (?:morgen|tag|abend)|bonjour|salut|hola|ciao|"
-        r"привет|你好|こんにちは",
+        r"how is it going|nice to meet you|hallo|moin|servus|guten (?:morgen|tag|abend)|bonjour|salut",
         "agreement": r"ok|okay|k|alright|all right|fine|good|great|nice|cool|perfect|super|excellent|wonderful|awesome|"
         r"got it|i see|understood|sure|yes|well done|good job|that (?:was|is) (?:very |really |so )?"
         r"(?:helpful|useful|great|good|nice|perfect|kind(?: of you)?)|that helps",
     }
 )
-"""What each kind consists of; a message of several kinds is of the first."""
+"""What each kind consists of, in English, German and French; a message of several kinds is of the first."""
 
 _FILLERS = (
     r"there|so|very|a lot|much|again|all|everyone|everybody|sleuth|dear|my friend|please|me|today|then|now|and|for|to|"

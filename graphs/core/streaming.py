@@ -25,7 +25,7 @@ from sleuth.agents.llm.tracing import as_message
 from sleuth.agents.model import Reply
 from sleuth.graphs.core.answer import Answer
 from sleuth.tools.langgraph_internals import StreamMessagesHandler, StreamMessagesHandlerV2
-from sleuth.tools.text.normalization import sanitize
+from sleuth.tools.text.normalization import escape_markdown, sanitize
 
 T = TypeVar("T")
 
@@ -214,15 +214,15 @@ class AnswerText:
 
 
 def answer_in(reply: str, role: str) -> str:
-    """Return the text of the answer in the beginning of a reply: the field `answer`, or the text after its tag."""
+    """Return the text of the answer in the beginning of a reply as Markdown: the field `answer`, or after its tag."""
     if role == _TRANSCRIPTS:
-        return reply.partition("<answer>")[2].partition("<")[0].lstrip()
+        return escape_markdown(reply.partition("<answer>")[2].partition("<")[0].lstrip())
     try:
         fields = from_json(reply, allow_partial="trailing-strings")
     except ValueError:
         return ""
     answer = fields.get("answer", "") if isinstance(fields, dict) else ""
-    return answer if isinstance(answer, str) else ""
+    return escape_markdown(answer) if isinstance(answer, str) else ""
 
 
 class AnswerStream:

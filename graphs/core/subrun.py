@@ -15,6 +15,7 @@ from sleuth.graphs.core.context import SubrunRequest, SubrunResult
 from sleuth.graphs.core.node import Call
 from sleuth.graphs.core.streaming import AnswerStream, in_fresh_context
 from sleuth.tools.errors import RunError
+from sleuth.tools.text.normalization import escape_markdown
 
 T = TypeVar("T")
 
@@ -67,7 +68,9 @@ async def run_subrun(
     )
     end = await in_fresh_context(run(subrun))
     if message.has_text and answer is None:
-        message.finish(AIMessage(end.verdict["text"], usage_metadata=as_usage(**total_cost(end.calls))))
+        message.finish(
+            AIMessage(escape_markdown(end.verdict["text"]), usage_metadata=as_usage(**total_cost(end.calls)))
+        )
     return end
 
 

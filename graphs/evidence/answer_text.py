@@ -1,11 +1,11 @@
 """An answer as one text for a chat: the finding with numbered marks, followed by the quote of each mark."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sleuth.graphs.core.answer import Answer, Citation, Verdict, is_weak
-from sleuth.tools.text.normalization import single_line
+from sleuth.tools.text.normalization import escape_markdown, single_line
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,15 +33,19 @@ def form_of_marks(text: str) -> str:
 
 
 def with_footnotes(verdict: Verdict) -> MarkedText:
-    """Return the text of a chat message; without an answer it explains the reason."""
-    marked = with_marks(verdict["text"].strip(), verdict["citations"])
+    """Return the text of a chat message as Markdown; without an answer it explains the reason.
+
+    An answer may repeat a document, so its images, links and HTML are escaped as those of titles and quotes are.
+    """
+    marked = with_marks(verdict["text"].strip(), verdict["citations"], escape=escape_markdown)
     reason = "The budget was used up before there was an answer.\n\n" if verdict["status"] == "out_of_budget" else ""
     text = f"{reason}{marked.text}".strip()
     marks = [(len(reason) + start, len(reason) + end, at) for start, end, at in marked.marks]
     notes = []
     for number, cited in enumerate(verdict["citations"], start=1):
         where = single_line(cited["title"] or cited.get("reference", "") or cited["document"])
-        notes.append(f"{marked.form.format(number)} {where + ': ' if where else ''}“{single_line(cited['quote'])}”")
+        note = f"{where + ': ' if where else ''}“{single_line(cited['quote'])}”"
+        notes.append(f"{marked.form.format(number)} {escape_markdown(note)}")
     is_weakly_supported = is_weak(verdict["status"], verdict.get("support"))
     weak = "The sources support this answer only weakly." if is_weakly_supported else ""
     return MarkedText(text="\n\n".join(filter(None, [text, "\n".join(notes), weak])), marks=marks, form=marked.form)
@@ -52,16 +56,20 @@ def message_of(answer: Answer) -> str:
     return with_footnotes(Verdict(status=answer.status, text=answer.text, citations=answer.citations)).text
 
 
-def with_marks(text: str, citations: Sequence[Citation]) -> MarkedText:
-    """Return the text with the number of each citation after the sentences that it supports, or at the end."""
-    marked, done, form = "", 0, form_of_marks(text)
+def with_marks(text: str, citations: Sequence[Citation], *, escape: Callable[[str], str] = str) -> MarkedText:
+    """Return the text with the number of each citation after the sentences that it supports, or at the end.
+
+    `escape` is applied to the text between the marks, which neither it nor a title or quote contains.
+    """
+    foreign = (text, *(cited[name] for cited in citations for name in ("title", "quote")))
+    marked, done, form = "", 0, form_of_marks("\n".join(foreign))
     marks: list[tuple[int, int, int]] = []
     for end, at in _ends(text, citations):
         mark = form.format(at + 1)
-        marked += f"{text[done:end]} {mark}"
+        marked += f"{escape(text[done:end])} {mark}"
         marks.append((len(marked) - len(mark), len(marked), at))
         done = end
-    return MarkedText(text=marked + text[done:], marks=marks, form=form)
+    return MarkedText(text=marked + escape(text[done:]), marks=marks, form=form)
 
 
 def cited_parts(text: str, citations: Sequence[Citation]) -> list[tuple[int, int, int]]:

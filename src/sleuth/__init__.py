@@ -28,19 +28,15 @@ if TYPE_CHECKING:
         graph as graph,
         history as history,
         ingest as ingest,
-        restore as restore,
         resume as resume,
         search as search,
         stream as stream,
-        tag as tag,
-        tags as tags,
-        untag as untag,
     )
     from sleuth.studio.client.sleuth import Sleuth as Sleuth
     from sleuth.studio.client.sleuth import open_sleuth as open
     from sleuth.tools.errors import SleuthError as SleuthError
     from sleuth.tools.settings import Settings as Settings
-    from sleuth.tools.storage.catalogue import Listed as Listed, Restored as Restored, Tag as Tag
+    from sleuth.tools.storage.catalogue import Listed as Listed
     from sleuth.tools.types import Hit as Hit, Passage as Passage
 
 
@@ -66,21 +62,15 @@ _PUBLIC = {
     "graph": "sleuth.studio.client.functions.graph",
     "history": "sleuth.studio.client.functions.history",
     "ingest": "sleuth.studio.client.functions.ingest",
-    "restore": "sleuth.studio.client.functions.restore",
     "resume": "sleuth.studio.client.functions.resume",
     "search": "sleuth.studio.client.functions.search",
     "stream": "sleuth.studio.client.functions.stream",
-    "tag": "sleuth.studio.client.functions.tag",
-    "tags": "sleuth.studio.client.functions.tags",
-    "untag": "sleuth.studio.client.functions.untag",
     "RunOptions": "sleuth.graphs.core.context.RunOptions",
     "Sleuth": "sleuth.studio.client.sleuth.Sleuth",
     "open": "sleuth.studio.client.sleuth.open_sleuth",
     "SleuthError": "sleuth.tools.errors.SleuthError",
     "Settings": "sleuth.tools.settings.Settings",
     "Listed": "sleuth.tools.storage.catalogue.Listed",
-    "Restored": "sleuth.tools.storage.catalogue.Restored",
-    "Tag": "sleuth.tools.storage.catalogue.Tag",
     "Hit": "sleuth.tools.types.Hit",
     "Passage": "sleuth.tools.types.Passage",
 }

@@ -20,7 +20,7 @@ from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.core.streaming import Event
-from sleuth.graphs.evidence.answer_text import form_of_marks
+from sleuth.graphs.evidence.answer_text import with_marks
 from sleuth.graphs.registry import METHODS
 from sleuth.studio.client.sleuth import Sleuth
 from sleuth.studio.console.output import emit, progress_console
@@ -117,7 +117,7 @@ def _run_command(talk: _Conversation, message: str) -> RenderableType:
             return f"Methods: {', '.join(METHODS)}."
         case "sources":
             return (
-                sources_view(talk.answer.citations, form_of_marks(talk.answer.text))
+                sources_view(talk.answer.citations, with_marks(talk.answer.text, talk.answer.citations).form)
                 if talk.answer and talk.answer.citations
                 else "No sources yet."
             )

@@ -30,7 +30,7 @@ from sleuth.tools.ingestion.ingestion import ingest as ingest_paths
 from sleuth.tools.search import Mode, Query, find_mode
 from sleuth.tools.search.vectors.embedder import LangChainEmbedder
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.catalogue import Listed, Restored, Tag
+from sleuth.tools.storage.catalogue import Listed
 from sleuth.tools.types import Hit
 
 if TYPE_CHECKING:
@@ -163,40 +163,6 @@ async def delete(*ids: str, settings: Settings | None = None) -> int:
     """
     async with open_ingestion(await _or_default(settings), command="sleuth") as ingestion:
         return await ingestion.delete(ids)
-
-
-async def tag(name: str, *, settings: Settings | None = None) -> Tag:
-    """Keep the present documents under a name, for `restore`.
-
-    Raises:
-        UsageError: the name cannot be used, or a tag has it.
-        StoreBusy: another process uses the store.
-    """
-    async with open_collection(await _or_default(settings), "exclusive", command="sleuth") as collection:
-        return await collection.tag(name)
-
-
-async def tags(*, settings: Settings | None = None) -> list[Tag]:
-    """Return the tags of the collection, the oldest first."""
-    async with await Collection.open(await _or_default(settings), check_embedder=False) as collection:
-        return await collection.tags()
-
-
-async def untag(name: str, *, settings: Settings | None = None) -> None:
-    """Delete a tag; raise UnknownName if there is none."""
-    async with open_ingestion(await _or_default(settings), command="sleuth") as ingestion:
-        await ingestion.untag(name)
-
-
-async def restore(name: str, *, settings: Settings | None = None) -> Restored:
-    """Replace all documents of the collection by those of a tag; a kill leaves the documents before or after it.
-
-    Raises:
-        UnknownName: there is no such tag.
-        StoreBusy: another process uses the store.
-    """
-    async with open_ingestion(await _or_default(settings), command="sleuth") as ingestion:
-        return await ingestion.restore(name)
 
 
 def as_tool(method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa: ANN401 - those of ask

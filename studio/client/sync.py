@@ -115,10 +115,6 @@ ingest = _blocking(functions.ingest)
 search = _blocking(functions.search)
 documents = _blocking(functions.documents)
 delete = _blocking(functions.delete)
-tag = _blocking(functions.tag)
-tags = _blocking(functions.tags)
-untag = _blocking(functions.untag)
-restore = _blocking(functions.restore)
 
 
 def stream(

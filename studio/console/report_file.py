@@ -7,7 +7,7 @@ from io import BytesIO
 from sleuth.graphs.core.answer import Answer, Citation
 from sleuth.graphs.evidence.answer_text import with_marks
 from sleuth.studio.console.output import Formats
-from sleuth.tools.text.normalization import single_line
+from sleuth.tools.text.normalization import escape_markdown, single_line
 
 _KINDS = {"# ": ("h1", "Title"), "## ": ("h2", "Heading 1"), "- ": ("li", "List Bullet"), "": ("p", "Normal")}
 """HTML tag and Word style of a line by its beginning."""
@@ -33,9 +33,12 @@ def _source(citation: Citation) -> str:
 
 
 def _md(answer: Answer) -> bytes:
-    notes = [f"[^{number}]: {_source(citation)}" for number, citation in enumerate(answer.citations, start=1)]
+    notes = [
+        f"[^{number}]: {escape_markdown(_source(citation))}"
+        for number, citation in enumerate(answer.citations, start=1)
+    ]
     lines = [
-        "".join(f"[^{piece}]" if at % 2 else piece.replace("[^", "\\[^") for at, piece in enumerate(line))
+        "".join(f"[^{piece}]" if at % 2 else escape_markdown(piece) for at, piece in enumerate(line))
         for line in _lines(answer)
     ]
     return ("\n\n".join([*lines, *notes]) + "\n").encode()

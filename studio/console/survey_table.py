@@ -12,7 +12,7 @@ from rich.text import Text
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.survey.cells import cell_text
 from sleuth.studio.console.output import Formats, Listing
-from sleuth.tools.text.normalization import markdown_table
+from sleuth.tools.text.normalization import escape_markdown, markdown_table
 
 Table = Mapping[str, Any]
 """The table of an `Answer`."""
@@ -87,7 +87,7 @@ def _xlsx(table: Table) -> bytes:
 
 def _md(table: Table) -> bytes:
     figures = "\n".join(f"- {line}" for line in table["figures"])
-    return f"{markdown_table(rows_of(table))}\n\n{figures}\n".encode()
+    return escape_markdown(f"{markdown_table(rows_of(table))}\n\n{figures}\n").encode()
 
 
 def _json(table: Table) -> bytes:

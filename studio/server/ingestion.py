@@ -93,7 +93,7 @@ class Ingest(BaseModel):
     files: tuple[str, ...]
     status: Status = "waiting"
     read: int = 0
-    total: int = 0
+    total: int = Field(default=0, description="files to read; once it has begun, the files in an archive count")
     failed: tuple[Failure, ...] = ()
     at: str = ""
     outcomes: dict[str, Outcome] = Field(default={}, description="of the files ingested so far")
@@ -338,7 +338,7 @@ class IngestionWorker:
             async with Ingestion(collection) as ingestion:
                 await ingestion.run(paths, on_progress=show, stopped=lambda: self._is_stopping(id))
             await collection.catch_up()
-            is_cut_short = self._is_stopping(id) and self._pending[id].read < begun.total
+            is_cut_short = self._is_stopping(id) and self._pending[id].read < self._pending[id].total
             # Under the home lock: another server with this SLEUTH_HOME may wait to ingest the same upload.
             await self._end_with_retry(id, "stopped" if is_cut_short else "done")
 
@@ -382,7 +382,8 @@ def _after(ingest: Ingest, progress: IngestProgress, folder: Path) -> Ingest:
             outcomes[str(Path(path).relative_to(folder))] = "replaced" if difference == "updated" else "added"
         else:
             outcomes.setdefault(str(Path(path).relative_to(folder)), "unchanged")
-    return ingest.model_copy(update={"read": progress.files, "failed": failed, "outcomes": outcomes})
+    counts = {"read": progress.files, "total": progress.total}
+    return ingest.model_copy(update={**counts, "failed": failed, "outcomes": outcomes})
 
 
 def _is_temporary(error: BaseException) -> bool:

@@ -379,46 +379,9 @@ def marks() -> Iterator[Case]:
     yield from in_pages("marks", html, *expected, absent=absent)
 
 
-def controls() -> bytes:
-    """Return an Excel file with check boxes, a drop-down list and a spin button, as Excel writes them."""
-    made = [
-        ("Checkbox", "0, 1, 0, 1, 1, 1, 1, 1", "Yes", 'objectType="CheckBox" checked="Checked"'),
-        ("Checkbox", "0, 1, 1, 1, 1, 1, 2, 1", "No<br>", 'objectType="CheckBox"'),
-        ("Drop", "1, 1, 0, 1, 2, 1, 1, 1", "Boat", 'objectType="Drop" fmlaRange="$E$1:$E$2" sel="2" val="0"'),
-        ("Spin", "1, 1, 1, 1, 2, 1, 2, 1", "", 'objectType="Spin" val="7"'),
-        ("Button", "5, 1, 0, 1, 6, 1, 1, 1", "Compute", 'objectType="Button"'),
-    ]
-    shapes = "".join(
-        f'<v:shape id="_x0000_s{at}"><v:textbox><div><font>{label}</font></div></v:textbox>'
-        f'<o:ClientData ObjectType="{kind}"><o:Anchor>{anchor}</o:Anchor></o:ClientData></v:shape>'
-        for at, (kind, anchor, label, _) in enumerate(made)
-    )
-    listed = "".join(f'<control shapeId="{at}" r:id="rId{at + 10}" name="Control {at}"/>' for at in range(len(made)))
-    vml = (
-        f'<xml xmlns:v="urn:schemas-microsoft-com:vml" xmlns:o="urn:schemas-microsoft-com:office:excel">{shapes}</xml>'
-    )
-    properties: list[Related] = [
-        (f"rId{at + 10}", "ctrlProp", f"/xl/ctrlProps/ctrlProp{at}.xml", f"<formControlPr {state}/>")
-        for at, (*_, state) in enumerate(made)
-    ]
-    rows = _cells(1, "", "", "fee", "", "Heron") + _cells(2, "", "", "9.50", "", "Egret")
-    drawing: Related = ("rId9", "vmlDrawing", "/xl/drawings/vmlDrawing1.vml", vml)
-    return sheet(rows, drawing, *properties, after=f"<controls>{listed}</controls>")
-
-
 def boxes() -> Iterator[Case]:
     """Yield checked and empty boxes."""
     expected = ("☑ Yes", "☐ No")
-    symbols = "".join(
-        _p(f'<w:r><w:sym w:font="Wingdings" w:char="{code}"/></w:r>', _run(f" {text}"))
-        for code, text in (("F0FE", "Yes"), ("F0A8", "No"))
-    )
-    yield Case("boxes", "boxes.docx", word(symbols), expected)
-    fonts = "".join(
-        _p(_run(sign, '<w:rFonts w:ascii="Wingdings"/>'), _run(f" {text}"))
-        for sign, text in (("þ", "Yes"), ("¨", "No"))
-    )
-    yield Case("boxes", "fonts.docx", word(fonts), expected)
     field = '<w:r><w:fldChar w:fldCharType="{}">{}</w:fldChar></w:r>'
     data = '<w:ffData><w:checkBox><w:default w:val="0"/>{}</w:checkBox></w:ffData>'
     forms = "".join(
@@ -426,10 +389,6 @@ def boxes() -> Iterator[Case]:
         for state, text in (("<w:checked/>", "Yes"), ("", "No"))
     )
     yield Case("boxes", "forms.docx", word(forms), expected)
-    wing = '<a:latin typeface="Wingdings"/>'
-    lines = "".join(_drawn(_piece(sign, inner=wing), _piece(f" {text}")) for sign, text in (("þ", "Yes"), ("¨", "No")))
-    yield Case("boxes", "controls.xlsx", controls(), ("| ☑ Yes | Boat: Egret | fee |", "| ☐ No | 7 | 9.50 |"))
-    yield Case("boxes", "boxes.pptx", slide(_shape(lines)), expected)
     yield from in_pages("boxes", "<p><input type=checkbox checked> Yes<p><input type=checkbox> No", *expected)
 
 

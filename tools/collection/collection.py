@@ -29,7 +29,7 @@ from sleuth.tools.search.vectors import NONE, Embedder, NoEmbedder, VectorIndex
 from sleuth.tools.search.vectors.embedder import make_embedder
 from sleuth.tools.search.vectors.index import embedder_changed
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.catalogue import Catalogue, Listed, Tag
+from sleuth.tools.storage.catalogue import Catalogue, Listed
 from sleuth.tools.storage.database import catalogue_url, in_thread, warn_of_loss
 from sleuth.tools.storage.filters import parse_filter
 from sleuth.tools.storage.locks import require_restored
@@ -180,16 +180,6 @@ class Collection:
     def triples(self, *, model: str = "") -> "SqlTriples":
         """Return the triples in the passages; only methods that concern one model need its name."""
         return self.catalogue.triples(model=model)
-
-    @in_thread
-    def tag(self, name: str) -> Tag:
-        """Keep the present documents under a name, as `Catalogue.tag` does; the caller holds the exclusive lock."""
-        return self.catalogue.tag(name)
-
-    @in_thread
-    def tags(self) -> list[Tag]:
-        """Return the tags, the oldest first."""
-        return self.catalogue.tags()
 
     @in_thread
     def documents(self, *, limit: int = 100, after: str = "", find: str = "", where: str = "") -> list[Listed]:

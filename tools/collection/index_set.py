@@ -27,6 +27,7 @@ from sleuth.tools.search.vectors.embedder import no_embedder
 from sleuth.tools.search.vectors.index import MAX_EXACT
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue
+from sleuth.tools.storage.database import remedy_at
 from sleuth.tools.storage.locks import changing_processes
 from sleuth.tools.text.language import KeywordTerms, find_terms
 from sleuth.tools.text.names import PassageNames, find_names
@@ -232,7 +233,8 @@ def _locked(file: Path) -> Iterator[None]:
         raise StoreBusy("Another process is updating or copying the indexes. Try again later.") from None
     except OSError as error:
         home = file.parent.parent
-        raise StoreError(f"SLEUTH_HOME ({home}) cannot be written: {error}. Free some space.") from error
+        advice = remedy_at(home, "Free some space.")
+        raise StoreError(f"SLEUTH_HOME ({home}) cannot be written: {error}. {advice}") from error
     with turn:
         yield
 

@@ -28,7 +28,7 @@ from sleuth.tools.search.index import IndexName
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.search.vectors.embedder import LocalEmbedder, make_embedder
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.catalogue import Difference, Entry, Restored, Stored
+from sleuth.tools.storage.catalogue import Difference, Entry, Stored
 from sleuth.tools.storage.database import in_thread
 from sleuth.tools.storage.filters import RESERVED
 from sleuth.tools.storage.locks import LockMode, hold
@@ -190,22 +190,6 @@ class Ingestion:
         await self.collection.catch_up(await asyncio.to_thread(self._indexes.filled))
         await self.finish()
         return deleted
-
-    async def restore(self, tag: str) -> Restored:
-        """Replace all documents by those of a tag; raise UnknownName if there is none.
-
-        After a kill they are those before or after it, and the indexes follow at the next use.
-        """
-        await asyncio.to_thread(self._indexes.reset_if_ahead)
-        restored = await asyncio.to_thread(self._catalogue.restore, tag)
-        await self.collection.catch_up()
-        await self.finish()
-        return restored
-
-    async def untag(self, name: str) -> None:
-        """Delete a tag, and the copies of files that only its documents name; raise UnknownName if there is none."""
-        await asyncio.to_thread(self._catalogue.untag, name)
-        await asyncio.to_thread(self.collection.originals.delete_unused)
 
     async def rebuild(self, *, on_indexed: OnIndexed = ignore) -> None:
         """Rebuild the indexes from the catalogue with the present embedder; after a kill, the next use resumes it."""

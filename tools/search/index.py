@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from sleuth.tools.errors import StoreError
+from sleuth.tools.storage.database import remedy_at
 from sleuth.tools.types import Passage
 
 IndexName = Literal["keyword", "graph", "dense"]
@@ -81,10 +82,9 @@ class Index(ABC):
             if not is_known and type(error).__name__ != "PanicException":
                 raise
             kind = "folder" if Path(self._place).is_dir() else "file"
-            raise StoreError(
-                f"The {self.name} in {self._place} cannot be {what}: {error}. Check the disk's free space. "
-                f"It is derived from the documents: delete that {kind} to rebuild it."
-            ) from error
+            derived = f"It is derived from the documents: delete that {kind} to rebuild it."
+            advice = remedy_at(Path(self._place), f"Check the disk's free space. {derived}")
+            raise StoreError(f"The {self.name} in {self._place} cannot be {what}: {error}. {advice}") from error
 
     @abstractmethod
     def _number(self, name: str) -> int:

@@ -17,7 +17,7 @@ from sleuth.tools.search.retriever import Query, Retriever
 from sleuth.tools.text.normalization import sanitize
 from sleuth.tools.types import Hit, Passage, content_hash
 
-TITLES = ("title", "source", "file_name", "url")
+_TITLES = ("title", "source", "file_name", "url")
 """Keys of a document's metadata that may contain its title, the first one first."""
 
 
@@ -63,7 +63,7 @@ def _passage(document: Document) -> Passage:
     """Return a document as a passage of itself."""
     text = sanitize(document.page_content)
     id_ = document.id or content_hash(text)[:16]
-    named = (document.metadata.get(key) for key in TITLES)
+    named = (document.metadata.get(key) for key in _TITLES)
     title = next((name for name in named if isinstance(name, str) and name), id_)
     source = document.metadata.get("source")
     document_id = source if isinstance(source, str) and source else id_

@@ -4,7 +4,6 @@ The indexes are derived from it and follow the journal. All methods block: call 
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -23,9 +22,7 @@ from sqlalchemy import (
     delete,
     func,
     insert,
-    literal,
     select,
-    tuple_,
     update,
 )
 
@@ -44,7 +41,6 @@ from sleuth.tools.storage.schema import (
     passages,
     prepare_tables,
     rows_of,
-    triples,
 )
 from sleuth.tools.types import Document, Passage, now
 
@@ -53,10 +49,6 @@ if TYPE_CHECKING:
 
 ChangeKind = Literal["add", "delete"]
 Difference = Literal["added", "updated", "unchanged"]
-
-TAG_NAME = r"[\w.-]{1,100}"
-_TAGGED = (documents, passages, originals, triples)
-"""Tables of which a tag keeps the rows."""
 
 METADATA = ("author", "date", "language", "tags", "meta")
 """Columns of a document that are not compared with its former version."""
@@ -116,24 +108,6 @@ class Listed:
     language: str = ""
     tags: tuple[str, ...] = ()
     meta: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Tag:
-    """A named state of a collection, with its number of documents."""
-
-    name: str
-    created_at: str
-    documents: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Restored:
-    """Numbers of the documents that a restored tag has added, changed and removed."""
-
-    added: int
-    updated: int
-    removed: int
 
 
 def _with_given(entry: Entry, row: Row[Any] | None) -> Entry:
@@ -216,73 +190,6 @@ class Catalogue:
             deleted = self._delete(connection, documents, documents.c.id, ids)
             self._forget(connection, [row.content_hash for row in gone])
         return deleted
-
-    def tag(self, name: str) -> Tag:
-        """Keep the present documents under a name, in one transaction.
-
-        The rows are copied to the place of the tag, which no collection can have: its name contains an @. So a tag also
-        keeps the copies of files that its documents name, and a backup contains it.
-
-        Raises:
-            UsageError: the name cannot be used, or a tag has it.
-        """
-        if not re.fullmatch(TAG_NAME, name):
-            raise UsageError(f"{name[:200]!r} cannot be a tag. Use up to 100 letters, digits and . _ -.")
-        with self._begin(write=True) as connection:
-            if self._tag_keys(connection, name):
-                raise UsageError(f"There is a tag {name} already. Choose another name, or: sleuth docs untag {name}")
-            self._copy(connection, self.place, self._tag_place(name))
-            connection.execute(insert(meta).values(key=self._tag_key(name), value=now()))
-        return next(tag for tag in self.tags() if tag.name == name)
-
-    def tags(self) -> list[Tag]:
-        """Return the tags of this collection, the oldest first."""
-        with self._begin() as connection:
-            listed = []
-            for key, created_at in self._tag_keys(connection):
-                name = key.removeprefix(self._tag_key(""))
-                count = select(func.count()).where(*rows_of(documents, self._tag_place(name)))
-                listed.append(Tag(name=name, created_at=created_at, documents=int(connection.scalar(count) or 0)))
-        return sorted(listed, key=lambda tag: tag.created_at)
-
-    def untag(self, name: str) -> None:
-        """Delete a tag; raise UnknownName if there is none."""
-        with self._begin(write=True) as connection:
-            self._require_tag(connection, name)
-            for table in (documents, triples):
-                connection.execute(delete(table).where(*rows_of(table, self._tag_place(name))))
-            connection.execute(delete(meta).where(meta.c.key == self._tag_key(name)))
-
-    def restore(self, name: str) -> Restored:
-        """Replace all documents by those of a tag, in one transaction; raise UnknownName if there is none."""
-        state = self._tag_place(name)
-        with self._begin(write=True) as connection:
-            self._require_tag(connection, name)
-            marks = [documents.c.id, *(documents.c[name] for name in ("content_hash", "source", "title", *METADATA))]
-            before, after = (
-                {row.id: tuple(row) for row in connection.execute(select(*marks).where(*rows_of(documents, place)))}
-                for place in (self.place, state)
-            )
-            old, new = (
-                {
-                    row.id: (row.document_id, row.content_hash)
-                    for row in connection.execute(select(passages).where(*rows_of(passages, place)))
-                }
-                for place in (self.place, state)
-            )
-            connection.execute(delete(documents).where(*rows_of(documents, self.place)))
-            self._copy(connection, state, self.place)
-            self._record(connection, "delete", {id: doc for id, (doc, _) in old.items() if new.get(id) != old[id]})
-            self._record(connection, "add", {id: doc for id, (doc, _) in new.items() if old.get(id) != new[id]})
-            self._forget(connection, [mark for _, mark in old.values()])
-            change = {"kind": "add", "document_id": "", "passage_ids": "[]", "at": now()}  # of metadata
-            connection.execute(insert(journal), self.place | change)
-        both = before.keys() & after.keys()
-        return Restored(
-            added=len(after.keys() - both),
-            updated=sum(before[id] != after[id] for id in both),
-            removed=len(before.keys() - both),
-        )
 
     def get_document(self, document_id: str) -> Document:
         """Return a document with its text; raise UnknownName if it does not exist."""
@@ -470,32 +377,6 @@ class Catalogue:
             from sleuth.tools.storage.triples import SqlTriples
 
         return SqlTriples(self.engine, self.place, model=model)
-
-    def _tag_place(self, name: str) -> dict[str, str]:
-        return self.place | {"collection": f"{self.collection}@{name}"}
-
-    def _tag_key(self, name: str) -> str:
-        return f"tag {self.owner} {self.collection}@{name}"
-
-    def _tag_keys(self, connection: Connection, name: str = "") -> list[tuple[str, str]]:
-        """Return the rows of all tags, or of the one with a name."""
-        key = self._tag_key(name)
-        condition = meta.c.key == key if name else meta.c.key.startswith(key, autoescape=True)
-        return [(row.key, row.value) for row in connection.execute(select(meta).where(condition))]
-
-    def _require_tag(self, connection: Connection, name: str) -> None:
-        if not name or not self._tag_keys(connection, name):
-            known = [key.removeprefix(self._tag_key("")) for key, _ in self._tag_keys(connection)]
-            raise UnknownName("tag", name, known, "`sleuth docs tags` lists the tags.")
-
-    def _copy(self, connection: Connection, source: Mapping[str, str], target: Mapping[str, str]) -> None:
-        """Copy the rows of a place to another one, except those that are there."""
-        for table in _TAGGED:
-            keys = [column for column in table.primary_key if column.name != "collection"]
-            present = select(*keys).where(*rows_of(table, target))
-            columns = [literal(target["collection"]) if each.name == "collection" else each for each in table.c]
-            rows = select(*columns).where(*rows_of(table, source), tuple_(*keys).not_in(present))
-            connection.execute(insert(table).from_select([each.name for each in table.c], rows))
 
     def _begin(self, *, write: bool = False) -> AbstractContextManager[Connection]:
         return transaction(self.engine, write=write)

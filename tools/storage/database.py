@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from time import monotonic
@@ -158,7 +158,7 @@ def remedy_of(file: Path, otherwise: str) -> str:
         return otherwise
     if not os.access(folder, os.W_OK):
         return f"{folder} is read-only: SLEUTH_HOME must be a folder that can be written."
-    return write_remedy(folder, otherwise)
+    return remedy_at(folder, otherwise)
 
 
 def make_tables(engine: Engine, metadata: MetaData) -> None:
@@ -226,9 +226,22 @@ FULL_DISK = (
 )
 
 
-def write_remedy(place: Path, otherwise: str) -> str:
-    """Return what to do about a failed write: free space if the disk of an existing place is full, else `otherwise`."""
-    return FULL_DISK if shutil.disk_usage(place).free < _FULL else otherwise
+_SPARE_DESCRIPTORS = 16
+"""File descriptors that SQLite or tantivy may open for one operation; not all of their errors name a lack of them."""
+
+TOO_MANY_FILES = "This process may open no more files: raise the limit (`ulimit -n`, LimitNOFILE of systemd)."
+
+
+def remedy_at(place: Path, otherwise: str) -> str:
+    """Return what to do about files in a place that cannot be used; `otherwise` unless descriptors or space lack."""
+    try:
+        with ExitStack() as opened:
+            for _ in range(_SPARE_DESCRIPTORS):
+                opened.enter_context(Path(os.devnull).open("rb", buffering=0))
+    except OSError:
+        return TOO_MANY_FILES
+    present = next(folder for folder in (place, *place.parents) if folder.exists())
+    return FULL_DISK if shutil.disk_usage(present).free < _FULL else otherwise
 
 
 async def retry(

@@ -21,7 +21,7 @@ from uuid import uuid4
 from filelock import AsyncReadWriteLock, BaseFileLock, FileLock, Timeout
 
 from sleuth.tools.errors import StoreBusy, StoreError
-from sleuth.tools.storage.database import retry, write_remedy
+from sleuth.tools.storage.database import remedy_at, retry
 from sleuth.tools.types import now
 
 LockMode = Literal["search", "shared", "exclusive", "alone"]
@@ -166,7 +166,7 @@ async def _locked(folder: Path, mode: LockMode, command: str) -> AsyncIterator[N
         except (OSError, sqlite3.Error) as error:
             raise StoreError(
                 f"{folder.parent} cannot be written: {error}. "
-                + write_remedy(folder.parent, "Choose another folder with SLEUTH_HOME or --out.")
+                + remedy_at(folder.parent, "Choose another folder with SLEUTH_HOME or --out.")
             ) from error
         stack.push_async_callback(asyncio.to_thread, _remove_holder_file, card)
         yield

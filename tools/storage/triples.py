@@ -151,12 +151,6 @@ class SqlTriples:
     def _counter(self, connection: Connection) -> int:
         return int(connection.scalar(select(meta.c.value).where(meta.c.key == self._counter_key)) or 0)
 
-    def fingerprints(self) -> Mapping[str, str]:
-        """Return the fingerprint of each passage by id."""
-        query = select(passages.c.id, passages.c.content_hash).where(*rows_of(passages, self._place))
-        with transaction(self._engine) as connection:
-            return {row.id: row.content_hash for row in connection.execute(query)}
-
 
 def _same_content() -> ColumnElement[bool]:
     return (

@@ -219,6 +219,20 @@ def title_from(text: str | None) -> str | None:
     return single_line(text or "")[:MAX_TITLE_CHARS].strip() or None
 
 
+_MARKUP = re.compile(r"(?<!\\)((?:\\\\)*)([\[<])")
+
+
+def escape_markdown(text: str) -> str:
+    """Return foreign text for a Markdown file or reply, in which it makes no image, link, footnote or HTML.
+
+    Emphasis, lists, tables and formulas stay. A bare address stays, too: programs that link it show where it leads.
+
+    >>> print(escape_markdown("![x](https://e.org/a.png) and [1]"))
+    !\\[x](https://e.org/a.png) and \\[1]
+    """
+    return _MARKUP.sub(r"\1\\\2", text)
+
+
 def markdown_table(rows: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table with the first row as its header; shorter rows are filled up."""
     width = max(map(len, rows), default=0)

@@ -181,6 +181,8 @@ def _home(settings: Settings) -> str:
 
 async def _model_server(settings: Settings) -> str:
     async with Endpoint(settings.model_copy(update={"timeout": CONNECT_SECONDS})) as endpoint:
+        if settings.model and await endpoint.find_models() is None:
+            return f"{settings.model_url} has no list of models; {settings.model} is not checked"
         listed = await endpoint.models()
         names = list(listed)
         absent = {settings.model, *settings.models.values()} - {None, EVIDENCE_CHECKER, *names}

@@ -1,6 +1,5 @@
 """`sleuth ingest`, `sleuth docs` and `sleuth search`."""
 
-import asyncio
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,7 +28,7 @@ from sleuth.tools.storage.filters import EXAMPLE
 from sleuth.tools.text.normalization import single_line
 from sleuth.tools.types import Explanation, Hit, hit_to_json
 
-docs_app = typer.Typer(no_args_is_help=True, help="List, show, delete and restore documents.")
+docs_app = typer.Typer(no_args_is_help=True, help="List, show and delete documents.")
 
 SNIPPET = 240
 """Maximum characters of a passage in search results."""
@@ -45,13 +44,6 @@ async def ingest(
     ] = None,
     *,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="First rebuild the indexes from scratch.")] = False,
-    from_chroma: Annotated[
-        str | None,
-        typer.Option(metavar="FOLDER|URL", help="Import the texts of another application's Chroma database."),
-    ] = None,
-    chroma_collection: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The collection to import, if there are several.")
-    ] = None,
     meta: options.Meta = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with status 1 if a file cannot be read.")] = False,
     workers: options.Workers = None,
@@ -62,12 +54,6 @@ async def ingest(
 ) -> None:
     """Ingest documents; resume an interrupted ingest and skip unchanged files."""
     settings = options.settings_with(keep_originals=keep_originals, ingest_workers=workers, ray=ray, wait=wait)
-    if from_chroma:
-        from sleuth.tools.search.vectors.chroma_export import export_chroma
-
-        place = from_chroma if from_chroma.startswith(("http://", "https://")) else Path(from_chroma)
-        exported = await asyncio.to_thread(export_chroma, place, chroma_collection, settings.home / "imports")
-        paths = [*(paths or []), str(exported)]
     if not paths and not rebuild:
         raise UsageError("No path was given. Usage: sleuth ingest PATH...")
     if paths and not all(paths):
@@ -177,63 +163,6 @@ async def delete(
     async with open_ingestion(options.settings_with(wait=wait), command="sleuth docs delete") as ingestion:
         deleted = await ingestion.delete([await ingestion.collection.complete_id(id_) for id_ in ids])
     emit({"deleted": deleted}, as_json, f"Deleted {counted(deleted, 'document')}.")
-
-
-@docs_app.command()
-@run_async
-async def tag(
-    name: Annotated[str, typer.Argument(help="Name of the state.")],
-    *,
-    wait: options.Wait = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Keep the present documents under a name."""
-    settings = options.settings_with(wait=wait)
-    async with open_collection(settings, "exclusive", command="sleuth docs tag") as collection:
-        created = await collection.tag(name)
-    emit(asdict(created), as_json, f"Tagged {counted(created.documents, 'document')} as {name}.")
-
-
-@docs_app.command()
-@run_async
-async def tags(*, as_json: JsonOption = False) -> None:
-    """List the tags, the oldest first."""
-    async with await Collection.open(Settings(), check_embedder=False) as collection:
-        listed = await collection.tags()
-    table = Listing("tag", "documents", "made (UTC)", right=["documents"])
-    for row in listed:
-        table.add_row(Text(row.name), f"{row.documents}", row.created_at[:19])
-    nothing = "No tags yet. Make one with: sleuth docs tag NAME"
-    emit([asdict(row) for row in listed], as_json, table if listed else nothing)
-
-
-@docs_app.command()
-@run_async
-async def untag(
-    name: Annotated[str, typer.Argument(help="Name of a tag.")],
-    *,
-    wait: options.Wait = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Delete a tag; the documents stay."""
-    async with open_ingestion(options.settings_with(wait=wait), command="sleuth docs untag") as ingestion:
-        await ingestion.untag(name)
-    emit({"untagged": name}, as_json, f"Deleted the tag {name}.")
-
-
-@docs_app.command("restore")
-@run_async
-async def restore_tag(
-    name: Annotated[str, typer.Argument(help="Name of a tag.")],
-    *,
-    wait: options.Wait = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Replace all documents of the collection by those of a tag."""
-    async with open_ingestion(options.settings_with(wait=wait), command="sleuth docs restore") as ingestion:
-        restored = await ingestion.restore(name)
-    counts = f"{restored.added} added, {restored.updated} updated, {restored.removed} removed"
-    emit(asdict(restored), as_json, f"Restored {name}: {counts}.")
 
 
 @run_async

@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -19,15 +17,8 @@ from sleuth.studio.client.sleuth import open_client
 from sleuth.studio.console.output import JsonOption, counted, emit, progress_bars, progress_console
 from sleuth.tools.collection import Collection
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.triple_import import read_triples
 
-triples_app = typer.Typer(no_args_is_help=True, help="Extract or import triples for graph search and RAS.")
-
-IMPORTED = "import"
-"""Stored instead of the prompt's version for triples that were imported from a file."""
-
-BATCH = 500
-"""Passages whose triples are stored in one transaction."""
+triples_app = typer.Typer(no_args_is_help=True, help="Extract triples for graph search and RAS.")
 
 
 @triples_app.command()
@@ -105,36 +96,10 @@ async def status(*, as_json: JsonOption = False) -> None:
     async with await Collection.open(Settings(), check_embedder=False) as collection:
         rows, passages = await asyncio.to_thread(collection.triples().summary), (await collection.count())[1]
     lines = [
-        f"{row.model} ({'imported' if row.version == IMPORTED else f'prompt {row.version[:8]}'}): "
-        f"{row.passages:,} of {passages:,} passages, {counted(row.triples, 'triple')}"
+        f"{row.model} (prompt {row.version[:8]}): {row.passages:,} of {passages:,} passages, "
+        f"{counted(row.triples, 'triple')}"
         for row in rows
     ]
-    nothing = f"None of {passages:,} passages is processed yet. Run: sleuth triples read, or sleuth triples import FILE"
+    nothing = f"None of {passages:,} passages is processed yet. Run: sleuth triples read"
     result = {"passages": passages, "readings": [asdict(row) for row in rows]}
     emit(result, as_json, Text("\n".join(lines) or nothing))
-
-
-@triples_app.command("import")
-@run_async
-async def import_(
-    file: Annotated[Path, typer.Argument(help='Lines of {"id": PASSAGE, "triples": [[s, p, o], …]}; may be gzipped.')],
-    *,
-    model: Annotated[
-        str, typer.Option(help="Name under which the triples are stored; replaces earlier triples of this name.")
-    ],
-    as_json: JsonOption = False,
-) -> None:
-    """Import triples from a file. Used by graph search, not by RAS."""
-    async with await Collection.open(Settings(), check_embedder=False) as collection:
-        fingerprints = await asyncio.to_thread(collection.triples().fingerprints)
-        read = await asyncio.to_thread(read_triples, file, fingerprints)
-        store, marks = collection.triples(model=model), sorted(read.found)
-        for at in range(0, len(marks), BATCH):
-            part = {mark: read.found[mark] for mark in marks[at : at + BATCH]}
-            await store.put(part, version=IMPORTED)
-        await _compare_names(collection)
-    count = sum(map(len, read.found.values()))
-    result = {"model": model, "passages": len(read.found), "triples": count, "lines": read.lines}
-    unknown = f"\n! {read.unknown} of {read.lines} lines match no passage of the collection." if read.unknown else ""
-    text = f"Stored {counted(count, 'triple')} of {counted(len(read.found), 'passage')} for {model}.{unknown}"
-    emit({**result, "unknown": read.unknown}, as_json, Text(text))

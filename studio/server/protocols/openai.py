@@ -21,6 +21,7 @@ from sleuth.graphs.registry import runnable
 from sleuth.studio.server.protocols.streaming import encode_event
 from sleuth.studio.server.runs.event_log import Event
 from sleuth.studio.server.schemas.errors import RunFailed
+from sleuth.tools.text.normalization import escape_markdown
 
 Events = AsyncIterator[Event]
 
@@ -29,7 +30,7 @@ Events = AsyncIterator[Event]
 class OpenAIReply:
     """One reply, from the answer or the events of its run; `page` is the address of the browser page.
 
-    `thread` is empty for a reply to small talk, which is no run.
+    `thread` is empty for a reply to small talk or to a task of the client, which is no run.
     """
 
     thread: str
@@ -62,7 +63,13 @@ class OpenAIReply:
 
         Without marks it is the text of the answer, and the citations of its sentences.
         """
-        text, places = answer["text"], cited_parts(answer["text"], answer["citations"])
+        if not self.thread:  # words of ours
+            return answer["text"], []
+        text, parts = answer["text"], cited_parts(answer["text"], answer["citations"])
+        places = [
+            (len(escape_markdown(text[:start])), len(escape_markdown(text[:end])), at) for start, end, at in parts
+        ]
+        text = escape_markdown(text)
         if self.has_marks:
             verdict = {name: answer[name] for name in ("status", "text", "citations", "support") if name in answer}
             marked = with_footnotes(cast(Verdict, verdict))
@@ -96,7 +103,7 @@ async def read_steps(events: Events) -> AsyncIterator[tuple[str, dict[str, Any]]
             case "step" if data["state"] == "finished":
                 node = f"{data['method']} {data['node']}" if data["part_of"] else data["node"]
                 findings = runnable(data["method"]).summarize_update(data["update"])
-                yield "".join(f"{line}\n" for line in [node, *(f"  {finding}" for finding in findings)]), {}
+                yield escape_markdown("".join(f"{line}\n" for line in [node, *(f"  {each}" for each in findings)])), {}
             case "answer":
                 yield "", data
                 return

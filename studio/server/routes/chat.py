@@ -19,6 +19,7 @@ from sleuth.graphs.core.answer import Verdict, total_cost
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.request import RunRequest, check_question
 from sleuth.studio.server.protocols.chat_completions import ChatCompletion
+from sleuth.studio.server.protocols.open_webui import reply_to_task
 from sleuth.studio.server.protocols.openai import read_answer
 from sleuth.studio.server.protocols.responses import OpenAIResponse
 from sleuth.studio.server.protocols.streaming import DESCRIPTION, EventStream
@@ -61,7 +62,8 @@ def _unknown_model(name: str) -> Response:
 
 @router.post("/chat/completions", response_model=None, responses=DESCRIPTION)
 async def complete(form: forms.ChatForm, request: Request, access: AccessDep) -> dict[str, Any] | Response:
-    """Answer the last message; a follow-up is first rewritten into a self-contained question. Small talk is no run.
+    """Answer the last message; a follow-up is first rewritten into a self-contained question. Small talk is no run,
+    and neither is a title, tags or follow-up questions that Open WebUI asks for.
 
     Closing the connection cancels the run. `metadata` contains its `thread`, with which it can be resumed, shown and
     forked, the `question` and the `status`.
@@ -103,8 +105,11 @@ async def _answer(
     """Start the run of the last message, and return its reply."""
     if form.model not in METHODS:
         return _unknown_model(form.model)
-    question = check_question(form.question())
-    if text := REPLIES["introduction"] if is_command(question) else small_talk_reply(question):
+    question = form.question()
+    if not (text := reply_to_task(question)):
+        question = check_question(question)
+        text = REPLIES["introduction"] if is_command(question) else small_talk_reply(question)
+    if text:
         thread, events, rewriting = "", _event_of(text), RewrittenQuestion(question=question, calls={}, warnings=[])
     else:
         await access.require_ready()

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from fastapi import APIRouter, Body, Depends, Header, Query, Response
 
+from sleuth.graphs.chat.small_talk import is_command
 from sleuth.graphs.core.answer import total_cost
 from sleuth.graphs.core.method import CHAT, REPORT
 from sleuth.graphs.evidence.retrieval import mark_changed
@@ -99,11 +100,14 @@ async def start(form: forms.RunForm, access: AccessDep, is_embedded: IsEmbedded)
     With the thread of a chat (method `chat`), the question is the next message of the chat, which waits for the turns
     before it. A greeting begins a chat, which the list of runs contains once it has a question.
 
-    With a key for `embed.js`, the run is a chat, and fields other than `question` and `thread` are ignored.
+    With a key for `embed.js`, the run is a chat without slash commands, and fields other than `question` and `thread`
+    are ignored.
     """
     if is_embedded:
         form = _embedded(form)
     request = form.request()
+    if is_embedded and is_command(request.question):
+        raise UsageError("This key takes questions, no commands: leave out the slash at the beginning.")
     if form.after is not None:
         after = await access.runs.answer((await access.thread(form.after)).id)
         values = {"method": form.method, "method_settings": form.values} if form.method else {}

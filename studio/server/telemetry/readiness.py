@@ -13,7 +13,7 @@ from sqlalchemy.engine import Engine
 
 from sleuth.tools.errors import StoreError
 from sleuth.tools.settings import Settings, client_options
-from sleuth.tools.storage.database import in_thread, transaction
+from sleuth.tools.storage.database import in_thread, remedy_at, transaction
 from sleuth.tools.storage.locks import require_restored
 
 SECONDS = 3.0
@@ -74,6 +74,8 @@ class ReadinessProbe:
         require_restored(self._settings.home)
         if not os.access(self._settings.home, os.W_OK | os.X_OK):
             raise StoreError(f"{self._settings.home} is not writable.")
+        if problem := remedy_at(self._settings.home, ""):
+            raise StoreError(problem)
 
 
 async def _reach(url: str, headers: dict[str, str], proxy: str | None) -> None:

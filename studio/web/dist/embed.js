@@ -47,10 +47,11 @@
 
   const shown = ({ type, content, additional_kwargs: { citations = [], problem } }) => {
     const sources = citations.map(source);
-    const [text] = sources.length ? content.split("\n\n[1] ") : [content];
-    const parts = text.split(/(\[\d+\])/).map((part) => {
-      const cited = sources[Number(part.slice(1, -1)) - 1];
-      return cited && part.startsWith("[") ? element("sup", { title: cited.textContent }, part) : part;
+    const [text] = sources.length ? content.split(/\n\n\[\^*1\] /) : [content];
+    const parts = text.split(/(\\?\[\^*\d+\])/).map((part) => {
+      const cited = part.startsWith("[") && sources[Number(part.replace(/\D/g, "")) - 1];
+      if (cited) return element("sup", { title: cited.textContent }, part);
+      return type === "ai" ? part.replace(/\\([[<])/g, "$1") : part; // our messages are Markdown
     });
     const message = element("div", { className: type }, ...parts, ...(problem ? [` ${problem}`] : []));
     if (sources.length) message.append(element("ol", { ariaLabel: "Sources" }, ...sources));

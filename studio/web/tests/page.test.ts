@@ -47,6 +47,14 @@ test("an exported answer has its footnotes and quotes", () => {
   expect(markdownOf({ ...ANSWER, question: "?", text: "A[^2]", citations: [] })).toContain("A\\[^2]\n");
 });
 
+test("an exported answer has no image, link, footnote or HTML of a document", () => {
+  const planted = "![x](https://e.org/a.png) [^1] <img src=x>";
+  const cited = { ...citation(`T ${planted}`), quote: `Q ${planted}` };
+  const made = markdownOf({ ...ANSWER, question: `? ${planted}`, text: `A ${planted}`, citations: [cited] });
+  const escaped = "!\\[x](https://e.org/a.png) \\[^1] \\<img src=x>";
+  expect(made).toBe(`# ? ${escaped}\n\nA ${escaped}[^1]\n\n[^1]: T ${escaped}: “Q ${escaped}”\n`);
+});
+
 test("a step is a sentence with its findings, without internal fields", () => {
   const plan = { "1": { question: "Who built it?", needs: [], planned: "Who built it?" } };
   expect(workOf("plan", true)).toBe("Planning the steps");

@@ -62,6 +62,14 @@ test("an upload has each file once, the failed ones first with all reasons", () 
   expect(summaryOf(INGEST)).toBe("3 files: 1 added, 1 unchanged, 1 failed.");
 });
 
+test("an archive is one file of an upload, and properties are none", () => {
+  const ingest: Ingest = { ...INGEST, files: ["a.md", "a.md.meta.json", "b.zip"], read: 3, total: 3, failed: [] };
+  expect(summaryOf({ ...ingest, outcomes: { "a.md": "added", "b.zip": "added" } })).toBe("2 files: 2 added.");
+  expect(summaryOf({ ...ingest, status: "stopped", read: 2, outcomes: { "a.md": "added", "b.zip": "added" } })).toBe(
+    "Stopped. 2 files: 2 added.",
+  );
+});
+
 test("the summary of a stopped upload counts the rest", () => {
   const stopped: Ingest = { ...INGEST, status: "stopped", read: 1, failed: [], outcomes: { "a.md": "replaced" } };
   expect(summaryOf(stopped)).toBe("Stopped. 3 files: 1 replaced, 2 not ingested.");

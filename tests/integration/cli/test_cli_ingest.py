@@ -3,9 +3,7 @@
 import asyncio
 from pathlib import Path
 
-import chromadb
 import pytest
-from chromadb.config import Settings
 from cli_process import Done, sleuth
 
 
@@ -58,24 +56,6 @@ async def test_documents_are_found_by_their_own_fields(tmp_path: Path) -> None:
     assert refused.status != 0 and "client" in refused.err
     named = await ingested(tmp_path, "--meta", "type=pdf")
     assert named.status != 0 and "cannot be an own field" in named.err
-
-
-async def test_chroma_database_of_another_application_is_imported(tmp_path: Path) -> None:
-    def fill() -> None:
-        client = chromadb.PersistentClient(str(tmp_path / "chroma"), Settings(anonymized_telemetry=False))
-        papers = client.create_collection("papers", embedding_function=None)
-        texts = ["Edric Gannow was born in Brindlecote.", "", "The mill ran."]
-        papers.add(ids=["a", "b", "c"], embeddings=[[1.0, 0.0]] * 3, documents=texts)
-        client.close()
-
-    await asyncio.to_thread(fill)
-    home = {"SLEUTH_HOME": str(tmp_path / "home"), "SLEUTH_EMBEDDER": "none"}
-    done = await sleuth("ingest", "--from-chroma", str(tmp_path / "chroma"), "--json", **home)
-    assert (done.json()["added"], done.json()["failed"]) == (2, 1)
-    found = await sleuth("search", "Where was Edric born?", "--json", **home)
-    assert found.json()[0]["passage"] == "a"
-    again = await sleuth("ingest", "--from-chroma", str(tmp_path / "chroma"), "--json", **home)
-    assert again.json()["unchanged"] == 2
 
 
 async def test_ingest_prints_the_first_failures_and_counts_the_rest(tmp_path: Path) -> None:

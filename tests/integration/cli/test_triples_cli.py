@@ -1,4 +1,4 @@
-"""`sleuth triples` as a process: resumed after a kill, stopped by a budget, import and deletion of triples."""
+"""`sleuth triples` as a process: resumed after a kill, stopped by a budget."""
 
 import asyncio
 import json
@@ -72,18 +72,3 @@ async def test_triples_read_stops_at_its_budget(env: dict[str, str]) -> None:
     assert (done["calls"], done["passages_read"]) == (5, 5)
     shown = await sleuth("triples", "status", **env)
     assert "5 of 40 passages" in shown.out
-
-
-async def test_imported_triples_are_deleted_with_their_passages(env: dict[str, str], tmp_path: Path) -> None:
-    file = tmp_path / "openie.jsonl"
-    lines = [{"id": f"p{at}", "triples": [[f"Oda {at}", "sister of", "Ulva"]]} for at in (1, 2, 99)]
-    file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    taken = await sleuth("triples", "import", str(file), "--model", "openie", "--json", **env)
-    assert taken.json() == {"model": "openie", "passages": 2, "triples": 2, "lines": 3, "unknown": 1}
-    assert (await sleuth("docs", "delete", "p1", **env)).status == 0
-    (reading,) = (await sleuth("triples", "status", "--json", **env)).json()["readings"]
-    assert (reading["model"], reading["passages"]) == ("openie", 1)
-    file.write_text('{"id": "p2", "triples": [["Oda"]]}', encoding="utf-8")
-    refused = await sleuth("triples", "import", str(file), "--model", "openie", **env)
-    assert refused.status == 2
-    assert "line 1" in refused.err

@@ -6,9 +6,12 @@ import re
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
+import chromadb
 import pytest
 from chat_scene import BACK, GREETING, WithAgent, archive, script, talking
+from chromadb.config import Settings
 from node_fixture import run_script
 from otlp_collector import collecting
 from scripted_backend import Proxy, proxying
@@ -79,6 +82,26 @@ async def test_search_of_others(file: str, environment: dict[str, str], tmp_path
     (tmp_path / "all.txt").write_text("\n\n".join(FILES.values()))
     environment |= {"SLEUTH_HOME": str(tmp_path / "empty")}
     assert await run(file, environment, str(tmp_path / "all.txt"), QUESTION) == "Edric Gannow\n"
+
+
+def fill_chroma(folder: Path) -> None:
+    client = chromadb.PersistentClient(str(folder), Settings(anonymized_telemetry=False))
+    papers = client.create_collection("papers", embedding_function=None)
+    metadatas: list[Any] = [{"source": "light.md", "author": "Ada"}, None, None]
+    texts = ["Edric Gannow was born in Brindlecote.", "", "The mill ran."]
+    papers.add(ids=["a", "b", "c"], embeddings=[[1.0, 0.0]] * 3, documents=texts, metadatas=metadatas)
+    client.close()
+
+
+async def test_chroma_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    await asyncio.to_thread(fill_chroma, tmp_path / "chroma")
+    environment = {"SLEUTH_HOME": str(tmp_path / "home"), "SLEUTH_EMBEDDER": "none"}
+    monkeypatch.chdir(tmp_path)
+    out = await run("chroma_import.py", environment, str(tmp_path / "chroma"), "papers")
+    assert "added=2" in out and "failed=1" in out
+    home = sleuth.Settings(home=tmp_path / "home", embedder="none")
+    (hit,) = await sleuth.search("Where was Edric born?", where="author=ada", settings=home)
+    assert (hit.passage.id, hit.passage.title) == ("a", "light.md")
 
 
 @pytest.mark.nightly

@@ -132,7 +132,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "400": (status(400, "temperature must be positive"), ModelError, "status 400: .*temperature must be positive"),
     "embedding": (status(400, ALIEN), ModelError, NO_ADAPTER),
     "401": (status(401), ModelError, "refuses the key .*SLEUTH_MODEL_KEY"),
-    "404": (status(404, "The model does not exist"), UnknownName, "no model 'plain'.* The server has: plain"),
+    "404": (status(404, "Unexpected endpoint"), ModelError, "404: Unexpected endpoint.*SLEUTH_MODEL_URL lacks its /v1"),
     "long stream": (Spoken([{"error": {"message": VLLM, "code": 400}}]), ContextTooLong, "too long"),
 }
 
@@ -153,6 +153,27 @@ async def test_call_with_a_lasting_fault_raises_its_error(name: str, tmp_path: P
     refusals = 3 if name == "400" else 1  # also without what it names, and without all helps
     assert len(server.calls) == (RETRIES + 1 if name in LASTING else refusals)
     assert recorder.texts[-1:] == (["!"] if streamed else [])
+
+
+async def test_a_404_of_a_model_that_the_server_no_longer_lists_names_the_others(tmp_path: Path) -> None:
+    server = ModelServer()
+    async with connected(server, tmp_path) as model:
+        server.models = [{"id": "plainer"}]
+        server.script.append(status(404, "No such model"))
+        with pytest.raises(UnknownName, match=r"no model 'plain'\. Did you mean plainer.* The server has: plainer"):
+            await model.call(request())
+
+
+async def test_named_model_of_a_server_without_a_list_is_used(tmp_path: Path) -> None:
+    server = ModelServer(models=None)  # type: ignore[arg-type]  # what such a server has instead of a list
+    async with connected(server, tmp_path, model="plain") as model:
+        assert (await model.call(request()))["text"] == "fine"
+        server.script.append(status(404, "No such model."))
+        with pytest.raises(ModelError, match=r"status 404: No such model\. Check SLEUTH_MODEL, and"):
+            await model.call(request())
+    with pytest.raises(UsageError, match="lack its /v1"):
+        async with connected(server, tmp_path):
+            pass
 
 
 SILENT = Spoken(BEGUN, forever)

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from fastapi.routing import APIRoute
 from postgres_fixture import BOTH_STORES
-from serve_scene import ANNA, BEN, KEYS, QUESTION, Oracle, Serve, app_of, begin, told, upload
+from serve_scene import ANNA, BEN, KEYS, QUESTION, Oracle, Serve, app_of, begin, client_of, opening, told, upload
 from starlette.routing import Route
 
 from sleuth.studio.server.app import create_app
@@ -158,6 +158,24 @@ def test_key_of_a_page_needs_a_name_a_secret_and_an_origin(given: str) -> None:
 def test_key_of_a_page_needs_another_key() -> None:
     with pytest.raises(UsageError, match="SLEUTH_API_KEYS"):
         Keys(Settings(embed_keys="site:Publ1c@https://a.example"))
+
+
+async def test_key_of_a_page_chooses_no_method(tmp_path: Path, oracle: Oracle) -> None:
+    site = "https://a.example"
+    settings = Settings(home=tmp_path, embedder="none", api_keys=KEYS, embed_keys=f"anna:Publ1c@{site}")
+    app = create_app(settings, open_model=opening(oracle))
+    here = {"Authorization": "Bearer Publ1c", "Origin": site}
+    async with app.router.lifespan_context(app), client_of(app) as client:
+        await upload(client, headers=ANNA)
+        begun = await client.post("/v1/runs", json={"question": "Hello!"}, headers=here)
+        thread = begun.json()["thread"]
+        for command in ("/method par-rag", " /METHOD\npar-rag", "/help", "/sources"):
+            for chat in ({}, {"thread": thread}):
+                reply = await client.post("/v1/runs", json={"question": command, **chat}, headers=here)
+                assert (reply.status_code, "no commands" in reply.text) == (400, True), reply.text
+        assert len((await client.get("/v1/runs", headers=ANNA)).json()) == 0
+        options = (await client.get(f"/v1/runs/{thread}", headers=here)).json()["thread"]["options"]
+        assert options["values"]["method"] == "auto"
 
 
 async def test_reading_never_calls_the_model(client: httpx.AsyncClient, oracle: Oracle) -> None:

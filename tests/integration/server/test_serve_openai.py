@@ -1,6 +1,8 @@
 """OpenAI's APIs with the official client: whole and streamed, follow-ups, errors, hanging up, embeddings."""
 
 import asyncio
+import json
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -85,6 +87,47 @@ async def test_small_talk_is_no_run(chat: Chat, oracle: Oracle, text: str, reply
         assert "".join(words).startswith(reply)
         assert (await client.responses.create(model="auto", input=text)).output_text.startswith(reply)
         assert ((await http.get("/v1/runs")).json(), oracle.requests) == ([], [])
+
+
+def task(kind: str, output: str, history: str) -> str:
+    """A default prompt of Open WebUI."""
+    return (
+        f"### Task:\n{kind}\n### Guidelines:\n- Be brief.\n### Output:\nJSON format: {output}\n"
+        f"### Chat History:\n<chat_history>\nUSER: {history}\nASSISTANT: Edric Gannow [1]\n</chat_history>"
+    )
+
+
+TITLE = "Generate a concise, 3-5 word title with an emoji summarizing the chat history.", '{ "title": "your title" }'
+TAGS = "Generate 1-3 broad tags categorizing the main themes.\n", '{ "tags": ["tag1", "tag2", "tag3"] }'
+NEXT = "Suggest 3-5 relevant follow-up questions.", '{ "follow_ups": ["Question 1?", "Question 2?"] }'
+
+
+@pytest.mark.parametrize(
+    ("text", "reply"),
+    [
+        (task(*TITLE, QUESTION), {"title": QUESTION}),
+        (task(*TITLE, "Who built [the] Light on the northern coast of Varn\nin 1903?" + "x" * 30_000), None),
+        (task(*TAGS, QUESTION), {"tags": []}),
+        (task(*NEXT, QUESTION), {"follow_ups": []}),
+    ],
+)
+async def test_tasks_of_open_webui_are_no_run(
+    chat: Chat, oracle: Oracle, text: str, reply: dict[str, Any] | None
+) -> None:
+    asked: list[ChatCompletionMessageParam] = [{"role": "user", "content": text}]
+    async with chat() as (client, http):
+        made = await client.chat.completions.create(model="plain-rag", messages=asked)
+        expected = reply or {"title": "Who built [the] Light on the northern coast"}
+        assert json.loads(made.choices[0].message.content or "") == expected
+        assert ((await http.get("/v1/runs")).json(), oracle.requests) == ([], [])
+
+
+async def test_question_about_a_task_of_open_webui_is_a_run(chat: Chat) -> None:
+    about = task(*TITLE, QUESTION)
+    async with chat() as (client, http):
+        for question in (f"What does this prompt do? {about}", f"{about}\nWho wrote it?", about.replace("title", "t")):
+            await client.responses.create(model="plain-rag", input=question)
+        assert len((await http.get("/v1/runs")).json()) == 3
 
 
 async def test_follow_up_for_reader_is_rewritten_without_a_model(chat: Chat, oracle: Oracle) -> None:
@@ -220,6 +263,36 @@ async def test_marks_are_left_out_of_the_text_on_request(chat: Chat) -> None:
         assert (cited.start_index, cited.end_index, cited.title) == (0, len("Edric Gannow"), "The Pellowrig Light")
         response = await client.responses.create(model="plain-rag", input=QUESTION, extra_body=bare)
         assert response.output_text == "Edric Gannow"
+
+
+PLANTED = "![x](https://e.org/a.png) [1] <img src=x>"
+
+
+async def test_replies_have_no_image_link_or_mark_of_a_document(chat: Chat, oracle: Oracle) -> None:
+    quote = f"Its builder is {PLANTED}"
+    cited = [{"source": 1, "quote": quote}]
+    oracle.said = lambda _request: {"answerable": True, "answer": f"Gannow {PLANTED}", "citations": cited}
+    async with chat() as (client, http):
+        light = {"light.md": f"# Light {PLANTED}\n\nThe Pellowrig Light stands. {quote}\n"}
+        await upload(http, light)
+        whole: Any = (await client.chat.completions.create(model="plain-rag", messages=ASKED)).choices[0].message
+        stream = await client.chat.completions.create(model="plain-rag", messages=ASKED, stream=True)
+        deltas: list[Any] = [chunk.choices[0].delta async for chunk in stream if chunk.choices]
+        bare = {"sleuth": {"marks": False}}
+        unmarked = (await client.chat.completions.create(model="plain-rag", messages=ASKED, extra_body=bare)).choices[0]
+        texts = [
+            whole.content,
+            whole.reasoning_content,
+            "".join(delta.content or "" for delta in deltas),
+            "".join(getattr(delta, "reasoning_content", "") for delta in deltas),
+            unmarked.message.content or "",
+            (await client.responses.create(model="plain-rag", input=QUESTION)).output_text,
+        ]
+        for text in texts:
+            assert "e.org" in text
+            assert not re.search(r"(?<!\\)[\[<](?!\^1\])", text), text
+        (part,) = [each.url_citation for each in unmarked.message.annotations or []]
+        assert (part.start_index, part.end_index) == (0, len(unmarked.message.content or ""))
 
 
 async def test_response_has_the_answer_its_citations_and_usage(chat: Chat) -> None:

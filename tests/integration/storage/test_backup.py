@@ -270,6 +270,24 @@ async def test_damaged_archives_are_refused_and_change_nothing(here: Settings, t
             await asyncio.to_thread((there.home / "catalogue.db").unlink)
 
 
+def test_archive_whose_last_member_is_cut_off_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "cut.zip"
+    with ZipFile(file, "w") as archive:
+        archive.writestr("manifest.json", "{}")
+    whole = file.read_bytes()
+    at = whole.index(b"PK\x01\x02") + 20  # its size in the table of contents
+    file.write_bytes(whole[:at] + (9_999).to_bytes(4, "little") * 2 + whole[at + 8 :])
+    with pytest.raises(StoreError, match=r"cut.zip is not a complete backup: .+\. Use another backup"):
+        verify(file)
+
+
+async def test_backup_to_a_missing_folder_names_the_folder(here: Settings, tmp_path: Path) -> None:
+    missing = tmp_path / "missing" / "x.zip"
+    with pytest.raises(StoreError, match=rf"{missing} cannot be written: .*No such .*Choose a folder that exists"):
+        await back_up(here, missing)
+    assert not missing.parent.exists()
+
+
 def rewritten(file: Path, **fields: object) -> Path:
     """An archive with other fields in its manifest, and a member with a path outside."""
     new = file.with_suffix(".new")

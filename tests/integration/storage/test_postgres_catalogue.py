@@ -6,7 +6,7 @@ import pytest
 from entries import entry
 
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.catalogue import Catalogue, Restored, Stored
+from sleuth.tools.storage.catalogue import Catalogue, Stored
 from sleuth.tools.storage.database import catalogue_url
 
 pytestmark = pytest.mark.postgres
@@ -34,19 +34,6 @@ def test_postgres_catalogue_behaves_like_sqlite(catalogue: Catalogue) -> None:
     for name in ("one", "two"):
         catalogue.set_embedder(name)
         assert catalogue.embedder() == name
-
-
-def test_tag_is_restored_in_postgres(catalogue: Catalogue) -> None:
-    catalogue.put_documents([entry("a", "one"), entry("b", "two")])
-    assert catalogue.tag("first").documents == 2
-    catalogue.put_documents([entry("a", "other"), entry("c", "new")])
-    catalogue.delete_documents(["b"])
-    assert catalogue.restore("first") == Restored(added=1, updated=1, removed=1)
-    assert catalogue.passage_ids() == {
-        each.id for id, text in (("a", "one"), ("b", "two")) for each in entry(id, text).passages
-    }
-    catalogue.untag("first")
-    assert catalogue.tags() == []
 
 
 def test_reader_with_parallel_writers_misses_no_change(catalogue: Catalogue) -> None:

@@ -14,8 +14,8 @@ from sleuth.tools.errors import UsageError
 
 
 def test_help_text_keeps_its_brackets() -> None:
-    shown = CliRunner().invoke(app, ["triples", "import", "--help"]).output
-    assert '{"id": PASSAGE, "triples": [[s, p, o], …]}' in " ".join(shown.split())
+    shown = CliRunner().invoke(app, ["survey", "--help"]).output
+    assert "[[columns]] with name, question, kind" in " ".join(shown.split())
 
 
 def test_fork_invalid_json_is_refused() -> None:

@@ -29,7 +29,7 @@ def saved(kind: str) -> bytes:
 
 
 def test_marks_of_a_document_are_no_footnotes_of_a_report() -> None:
-    assert saved("md").decode().splitlines()[2] == "The light \\[^3] of [1] was built.[^1]"
+    assert saved("md").decode().splitlines()[2] == "The light \\[^3] of \\[1] was built.[^1]"
     html = saved("html").decode()
     assert '<p>The light [^3] of [1] was built.<sup><a href="#source-1">1</a></sup></p>' in html
     runs = Document(BytesIO(saved("docx"))).paragraphs[1].runs

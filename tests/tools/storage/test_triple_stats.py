@@ -1,15 +1,11 @@
-"""Counts, what is left to read, and whether anything has changed; triples from files."""
+"""Counts, what is left to read, and whether anything has changed."""
 
-import gzip
-import json
 from pathlib import Path
 
 import pytest
 from entries import entry
 
-from sleuth.tools.errors import UsageError
 from sleuth.tools.storage.catalogue import Catalogue
-from sleuth.tools.storage.triple_import import read_triples
 
 ODA = entry("a", "Oda was born in Varn.", "Varn is old.", title="Oda")
 TWIN = entry("b", "Oda was born in Varn.", title="Oda")
@@ -58,40 +54,3 @@ async def test_change_counter_changes_with_new_triples(catalogue: Catalogue, tmp
     other = Catalogue(f"sqlite:///{tmp_path}/catalogue.db", owner="local", collection="other")
     assert other.triples().change_counter() == stamps[0]
     other.close()
-
-
-def lines(path: Path, *those: object) -> Path:
-    text = "".join(f"{json.dumps(each)}\n" for each in those)
-    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
-    return path
-
-
-@pytest.mark.parametrize("name", ["triples.jsonl", "triples.jsonl.gz"])
-def test_lines_name_passages_by_id_or_text(tmp_path: Path, catalogue: Catalogue, name: str) -> None:
-    by_id = {"id": ONE.id, "triples": [BORN, ["Varn ", "is", " old"]], "more": 1}
-    by_text = {"title": TWO.title, "text": TWO.text, "triples": [OLD]}
-    again = {"id": ONE.id, "triples": [BORN]}
-    nobody = {"id": "nobody", "triples": [BORN]}
-    found = read_triples(lines(tmp_path / name, by_id, by_text, again, nobody), catalogue.triples().fingerprints())
-    assert found.found == {ONE.fingerprint(): [BORN, OLD], TWO.fingerprint(): [OLD]}
-    assert (found.lines, found.unknown) == (4, 1)
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ({"id": "a", "triples": [["Oda", "born in"]]}, "line 1: triples.0"),
-        ({"id": "a", "triples": [["Oda", "born in", " "]]}, "line 1: triples.0.2"),
-        ({"triples": []}, 'it needs the "id"'),
-        ([], "line 1"),
-        ({"id": "nobody", "triples": [BORN]}, "none of 1 lines"),
-    ],
-)
-def test_invalid_line_is_named(tmp_path: Path, catalogue: Catalogue, line: object, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        read_triples(lines(tmp_path / "t.jsonl", line), catalogue.triples().fingerprints())
-    broken = tmp_path / "broken.jsonl.gz"
-    broken.write_bytes(gzip.compress(b"{}")[:-4])
-    for file in (broken, tmp_path / "nowhere.jsonl"):
-        with pytest.raises(UsageError, match=f"{file.name} cannot be read"):
-            read_triples(file, {})

@@ -42,14 +42,12 @@ def _run(run: "Element", part: Part) -> Run:
     text, marks = run.findtext(f"{MAIN}t") or "", run.find(f"{MAIN}rPr")
     if marks is None:
         return Run(text)
-    fonts = [font.get("typeface", "") for name in ("sym", "latin") for font in marks.iter(MAIN + name)]
     click = marks.find(f"{MAIN}hlinkClick")
     return Run(
         text,
         raised=int(marks.get("baseline", "0").rstrip("%").partition(".")[0] or 0) > 0,
         struck=marks.get("strike", "noStrike") != "noStrike",
         address=part.address(click.get(f"{RELATED}id")) if click is not None else "",
-        font=fonts[0] if fonts else "",
     )
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.documents.formats.content import Content, Section
 from sleuth.tools.documents.formats.drawing_ml import shape_blocks, shapes
-from sleuth.tools.documents.formats.marks import HIDDEN, Run, box, is_symbol_font, link, remark, written
+from sleuth.tools.documents.formats.marks import HIDDEN, Run, link, remark, written
 from sleuth.tools.documents.formats.number_formats import cell_text
 from sleuth.tools.documents.formats.office_parts import RELATED, Part
 from sleuth.tools.documents.formats.tables import Cells, Span, Table, mark_hidden, table_pieces
@@ -29,12 +29,6 @@ _DISCLAIMER = re.compile(r"\A\[[^\]\n]*\].*?linkid=\d+\s*\n[^\n]*:\s*\n", re.DOT
 """The beginning of a copy of a threaded comment for older programs."""
 _HYPERLINK = re.compile(r'HYPERLINK\(\s*"([^"]+)"', re.IGNORECASE)
 _YES = ("1", "true")
-_CONTROLS = ("Checkbox", "Radio", "Drop", "List", "Scroll", "Spin", "GBox", "Label")
-"""Form controls that have a value or a label; buttons are left out."""
-_CHECKED = ("1", "Checked")
-_CONTROL = re.compile(rb"<(?:\w+:)?control\b[^>]*>")
-_ATTRIBUTE = re.compile(rb'(?:\w+:)?(\w+)="([^"]*)"')
-_RANGE = re.compile(r"\$?[A-Z]+\$?\d+(?::\$?[A-Z]+\$?\d+)?")
 
 
 def read_xlsx(data: bytes) -> Content:
@@ -85,21 +79,15 @@ class _Style:
     """The format of the numbers of a cell, and the marks of its font."""
 
     code: str
-    font: str
     struck: bool
     raised: bool
-
-    @property
-    def is_marked(self) -> bool:
-        """Return whether text in this style is not written as it is."""
-        return self.struck or self.raised or is_symbol_font(self.font)
 
 
 def _run(piece: Any) -> Run:  # noqa: ANN401 - openpyxl is untyped
     font = getattr(piece, "font", None)
     if font is None:
         return Run(str(piece))
-    return Run(str(piece), font.vertAlign == "superscript", bool(font.strike), font=font.rFont or "")
+    return Run(str(piece), font.vertAlign == "superscript", bool(font.strike))
 
 
 class _Sheet:
@@ -111,15 +99,12 @@ class _Sheet:
         self._style = lru_cache(maxsize=None)(self._find_style)
 
     def rows(self) -> list[tuple[int, Cells]]:
-        """Return the rows with their numbers; form controls and comments follow the text of their cell.
-
-        Hidden rows and columns are marked.
-        """
+        """Return the rows with their numbers, comments after the text of their cell, hidden rows and columns marked."""
         rows = {
             number: {cell["column"] - 1: self._text(cell) for cell in cells} for number, cells in self._parser.parse()
         }
         self._add_links(rows)
-        for row, column, text in chain(self._controls(), self._comments()):
+        for row, column, text in self._comments():
             cells = rows.setdefault(row, {})
             cells[column] = f"{cells.get(column, '')} {text}".lstrip()
         rows = {number: cells for number, cells in sorted(rows.items()) if any(map(str.strip, cells.values()))}
@@ -132,7 +117,7 @@ class _Sheet:
         font, code, formats = self._book._fonts[style.fontId], style.numFmtId, self._book._number_formats
         is_custom = code >= BUILTIN_FORMATS_MAX_SIZE
         number_format = formats[code - BUILTIN_FORMATS_MAX_SIZE] if is_custom else BUILTIN_FORMATS.get(code, "General")
-        return _Style(number_format, font.name or "", bool(font.strike), font.vertAlign == "superscript")
+        return _Style(number_format, bool(font.strike), font.vertAlign == "superscript")
 
     def _text(self, cell: Mapping[str, Any]) -> str:
         """Return a value as people read it."""
@@ -142,8 +127,8 @@ class _Sheet:
         text = cell_text(value, style.code)
         if isinstance(value, list):  # rich text
             text = written(_run(piece) for piece in value)
-        elif style.is_marked:
-            text = written([Run(text, style.raised, style.struck, font=style.font * isinstance(value, str))])
+        elif style.raised or style.struck:
+            text = written([Run(text, style.raised, style.struck)])
         return str(unescape(text)) if "_x" in text else text
 
     def _add_links(self, rows: dict[int, dict[int, str]]) -> None:
@@ -177,51 +162,6 @@ class _Sheet:
         for comment in in_threads:
             text, author = comment.findtext("{*}text") or "", self._people.get(comment.get("personId"), "")
             yield (*_place(comment), remark("Comment", single_line(text), author))
-
-    def _controls(self) -> Iterator[tuple[int, int, str]]:
-        """Yield rows, columns, and labels with values of the form controls."""
-        shapes = [shape for part in self._part.of_kind("vmlDrawing") for shape in part.root.iter("{*}shape")]
-        states = self._control_states() if shapes else {}
-        for shape in shapes:
-            about = shape.find("{*}ClientData")
-            kind = about.get("ObjectType", "") if about is not None else ""
-            if about is None or kind not in _CONTROLS:
-                continue
-            values = {str(field.tag).rpartition("}")[2].lower(): field.text or "" for field in about}
-            values |= states.get(shape.get("id", "").rpartition("_s")[2], {})
-            label = single_line(" ".join(text for textbox in shape.iter("{*}textbox") for text in textbox.itertext()))
-            column, _, row, *_ = (int(number) for number in values.get("anchor", "0,0,0").split(","))
-            yield row + 1, column, self._control(kind, label or shape.get("alt", ""), values)
-
-    def _control_states(self) -> dict[str, dict[str, str]]:
-        """Return the attributes of the form controls, in lower case, by the numbers of their shapes."""
-        controls = [dict(_ATTRIBUTE.findall(tag)) for tag in _CONTROL.findall(self._part.data)]
-        return {
-            control.get(b"shapeId", b"").decode(): {
-                name.lower(): value for name, value in self._part.related(control.get(b"id", b"").decode()).root.items()
-            }
-            for control in controls
-        }
-
-    def _control(self, kind: str, label: str, values: Mapping[str, str]) -> str:
-        """Return the label of a check box after its box, of another control before its value."""
-        if kind in ("Checkbox", "Radio"):
-            return f"{box(checked=values.get('checked') in _CHECKED)} {label}".rstrip()
-        value = values.get("val", "") if kind in ("Scroll", "Spin") else ""
-        if kind in ("Drop", "List") and (selected := int(values.get("sel", "0"))):
-            value = next(islice(self._items(values.get("fmlarange", "")), selected - 1, None), f"{selected}")
-        return ": ".join(filter(None, [label, value]))
-
-    def _items(self, place: str) -> Iterator[str]:
-        """Yield the values of a range, such as `Lists!$A$1:$A$9`."""
-        from openpyxl.utils.cell import range_boundaries
-
-        sheet, _, cells = place.rpartition("!")
-        sheet = sheet.strip("'").replace("''", "'")
-        if _RANGE.fullmatch(cells) and (not sheet or sheet in self._book.sheetnames):
-            left, top, right, bottom = range_boundaries(cells)
-            rows = (self._book[sheet] if sheet else self._sheet).iter_rows(top, bottom, left, right, values_only=True)
-            yield from (cell_text(value) for row in rows for value in row)
 
     def _merged(self, rows: dict[int, dict[int, str]]) -> list[tuple[int, Cells]]:
         """Return the rows with spans of merged cells."""

@@ -1,4 +1,4 @@
-"""Marks that carry meaning, as text: links, raised and struck-through text, boxes, symbols and remarks.
+"""Marks that carry meaning, as text: links, raised and struck-through text, boxes and remarks.
 
 Every reader writes them with these functions, so that they are the same for all formats.
 """
@@ -25,24 +25,6 @@ _PICTURES = frozenset({".jpg", ".jpeg", ".png", ".gif", ".svg", ".webp"})
 
 _SCRIPTS = frozenset({"javascript", "data", "about", "blob"})
 
-_WINGDINGS = {
-    **dict.fromkeys((0x6F, 0x71, 0x72, 0xA8), "☐"), **dict.fromkeys((0x78, 0xFD), "☒"), 0xFE: "☑", 0xFC: "✓", 0xFB: "✗",
-    **dict.fromkeys((0x6C, 0x6E, 0x77, 0x9F, 0xA7, 0xD8), "•"), 0xDF: "←", 0xE0: "→", 0xE8: "→", 0xF0: "⇒", 0x4A: "☺",
-}  # fmt: skip
-_WINGDINGS_2 = {
-    **dict.fromkeys((0x2A, 0xA3), "☐"), **dict.fromkeys((0x51, 0x53, 0x54), "☒"), 0x52: "☑", 0x50: "✓", 0x4F: "✗"
-}  # fmt: skip
-_WEBDINGS = {0x61: "✓", 0x63: "☐", 0x67: "•", 0x72: "✗"}
-_SYMBOL = dict(
-    [
-        *enumerate(
-            "!∀#∃%&∋()∗+,−./0123456789:;<=>?≅ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ[∴]⊥_‾αβχδεφγηιϕκλμνοπθρστυϖωξψζ{|}∼", 0x21
-        ),
-        *enumerate("€ϒ′≤⁄∞ƒ♣♦♥♠↔←↑→↓°±″≥×∝∂•÷≠≡≈…⏐—↵ℵℑℜ℘⊗⊕∅∩∪⊃⊇⊄⊂⊆∈∉∠∇®©™∏√⋅¬∧∨⇔⇐⇑⇒⇓◊〈®©™∑", 0xA0),
-    ]
-)
-_FONTS = {"wingdings": _WINGDINGS, "wingdings 2": _WINGDINGS_2, "webdings": _WEBDINGS, "symbol": _SYMBOL}
-
 
 class Run(NamedTuple):
     """A piece of a paragraph with the same marks."""
@@ -51,7 +33,6 @@ class Run(NamedTuple):
     raised: bool = False
     struck: bool = False
     address: str = ""
-    font: str = ""
     hidden: bool = False
 
 
@@ -65,7 +46,7 @@ def written(runs: Iterable[Run]) -> str:
         for is_struck, pieces in groupby(linked, lambda run: run.struck):
             piece = ""
             for is_raised, same in groupby(pieces, lambda run: run.raised):
-                joined = "".join(_symbols(run.text, run.font) for run in same)
+                joined = "".join(run.text for run in same)
                 piece += raised(joined, text + inner + piece) if is_raised else joined
             inner += struck(piece) if is_struck else piece
         text += link(inner, address) if address else inner
@@ -124,19 +105,6 @@ def _around(text: str, before: str, after: str) -> str:
 def box(*, checked: bool) -> str:
     """Return a box of a form."""
     return "☑" if checked else "☐"
-
-
-def is_symbol_font(font: str) -> bool:
-    """Return whether a font shows other characters than those of its text."""
-    return font.strip().lower() in _FONTS
-
-
-def _symbols(text: str, font: str) -> str:
-    """Return the characters that a symbol font shows for a text; one without a counterpart is left out."""
-    if not font or not is_symbol_font(font):
-        return text
-    glyphs = _FONTS[font.strip().lower()]
-    return "".join(character if character.isspace() else glyphs.get(ord(character) & 0xFF, "") for character in text)
 
 
 def remark(kind: str, text: str, author: str = "") -> str:

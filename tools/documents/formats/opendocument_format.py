@@ -146,7 +146,6 @@ class _Document:
             raised=marks.raised or bool(re.match(r"super|[1-9]", position)),
             struck=marks.struck or any(line not in ("", "none") for line in lines),
             hidden=marks.hidden or self._property(family, name, f"{_TEXT}display") == "none",
-            font=self._property(family, name, f"{_STYLE}font-name") or marks.font,
             address=element.get(_LINK) or marks.address,
         )
 

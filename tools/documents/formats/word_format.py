@@ -42,6 +42,8 @@ _WORDS = {"t": "", "tab": "\t", "ptab": "\t", "br": "\n", "cr": "\n", "noBreakHy
 """Elements of a run that are text, and the text of those that have none. A soft hyphen is not among them."""
 _NOT_SHOWN = ("del", "moveFrom", "pPr", "sdtPr", "Fallback")
 _HYPERLINK = re.compile(r'\bHYPERLINK\s+"([^"]+)"', re.IGNORECASE)
+_SYMBOL_FONTS = range(0xE000, 0xF900)
+"""Characters without a meaning outside their font, such as those of Wingdings."""
 _SEPARATOR = "\0"
 """The end of the instructions of a field: the text that follows is its result."""
 _NO = ("0", "false", "off", "none", "")
@@ -234,8 +236,8 @@ class _Word:
             elif name == "instrText" and fields:
                 fields[-1] += child.text or ""
             elif name in ("sym", "symEx"):
-                code, font = (find(child, f"string(@*[local-name() = '{part}'])") for part in ("char", "font"))
-                yield marks._replace(text=chr(int(code or "20", 16)), font=font)
+                code = int(find(child, "string(@*[local-name() = 'char'])") or "20", 16)
+                yield marks._replace(text="" if code in _SYMBOL_FONTS else chr(code))
             elif name == "ruby":
                 base, above = (find(child, f"string(./w:{part})") for part in ("rubyBase", "rt"))
                 yield marks._replace(text=f"{base}({above})")
@@ -251,20 +253,19 @@ class _Word:
         elements = (run.find(f"{_W}rPr/{_W}rStyle"), paragraph.find(f"{_W}pPr/{_W}pStyle"))
         styles = [element.get(f"{_W}val", "") for element in elements if element is not None]
 
-        def value(name: str, attribute: str = "val") -> str:
+        def value(name: str) -> str:
             mark = properties.find(_W + name) if properties is not None else None
             if mark is not None:
-                return str(mark.get(_W + attribute, "1"))
-            return next((text for style in styles if style and (text := self._of_style(style, name, attribute))), "0")
+                return str(mark.get(f"{_W}val", "1"))
+            return next((text for style in styles if style and (text := self._of_style(style, name))), "0")
 
         return marks._replace(
             raised=value("vertAlign") == "superscript",
             struck=value("strike") not in _NO or value("dstrike") not in _NO,
             hidden=value("vanish") not in _NO,
-            font=value("rFonts", "ascii"),
         )
 
-    def _find_property(self, style: str, name: str, attribute: str) -> str:
+    def _find_property(self, style: str, name: str) -> str:
         """Return a property of a style, perhaps from the one on which it is based."""
         for _ in range(20):
             element = self._styles.get(style)
@@ -272,7 +273,7 @@ class _Word:
                 return ""
             mark = element.find(f"{_W}rPr/{_W}{name}")
             if mark is not None:
-                return str(mark.get(_W + attribute, "1"))
+                return str(mark.get(f"{_W}val", "1"))
             style = find(element, "string(./w:basedOn/@w:val)")
         return ""
 

@@ -20,6 +20,7 @@ from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
 from sleuth.tools.search.retriever import Scored
 from sleuth.tools.search.vectors.embedder import Embedder
 from sleuth.tools.search.vectors.index import VectorIndex
+from sleuth.tools.storage.database import remedy_at
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
@@ -103,8 +104,10 @@ def translate_errors(place: Path | str) -> Iterator[None]:
     except (ChromaError, httpx.HTTPError, OSError, ValueError, AttributeError) as error:
         where, advice = f"the Chroma server at {place}", "Check SLEUTH_CHROMA_URL."
         if isinstance(place, Path):
-            where, advice = str(place), "Check the disk's free space. They are derived from the documents: "
-            advice += "stop `sleuth serve`, and delete that folder to rebuild them."
+            derived = (
+                "They are derived from the documents: stop `sleuth serve`, and delete that folder to rebuild them."
+            )
+            where, advice = str(place), remedy_at(place, f"Check the disk's free space. {derived}")
         raise StoreError(f"The vectors in {where} cannot be used: {error}. {advice}") from error
 
 

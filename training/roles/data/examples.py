@@ -18,6 +18,7 @@ from typing import Annotated, Any
 import typer
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import BaseModel
 
 from sleuth.agents.formatting import Source
 from sleuth.agents.roles.inputs import PassageInput
@@ -35,9 +36,8 @@ from sleuth.tools.ingestion.ingestion import ingest
 from sleuth.tools.search import Retriever
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.archive import MemoryArchive
-from sleuth.tools.storage.triple_import import triple_lines
 from sleuth.tools.text.normalization import comparison_key
-from training.questions import TrainingSet, read
+from training.questions import TrainingSet, lines, read
 from training.roles.data.facts import Known, PassageFacts, extraction_of
 from training.roles.data.judgements import attributions, irrelevances, supports
 from training.roles.data.mix import BUDGET, count_by_prompt, mix_examples
@@ -133,9 +133,17 @@ def _whole(learned: Learned, question: str) -> bool:
     return learned.example.role in WHOLE_QUESTION and comparison_key(asked) == comparison_key(question)
 
 
+class PassageTriples(BaseModel):
+    """A line of a file of triples: a passage, and the triples in it."""
+
+    title: str
+    text: str
+    triples: list[tuple[str, str, str]]
+
+
 def extractions(files: Sequence[Path]) -> tuple[list[Example], Known]:
-    """Return the right extractions of passages in files for `sleuth triples import`, and the triples."""
-    known = {(line.title, line.text): line.triples for file in files for line in triple_lines(file) if line.text}
+    """Return the right extractions of passages in files of triples, and the triples."""
+    known = {(line.title, line.text): line.triples for file in files for line in lines(file, PassageTriples)}
     examples = []
     for (title, text), triples in known.items():
         given = PassageInput(sources=(Source(title=title, text=text),))
@@ -249,7 +257,7 @@ def main(
     files: Annotated[list[Path], typer.Argument(help="Training questions with their paragraphs, in JSON Lines.")],
     *,
     out: Annotated[Path, typer.Option(help="The folder to write to.")],
-    triples: Annotated[list[Path], typer.Option(help="Triples of passages, as `sleuth triples import` reads.")] = [],  # noqa: B006 - never changed
+    triples: Annotated[list[Path], typer.Option(help="Files with lines of title, text and triples of a passage.")] = [],  # noqa: B006 - never changed
     claims: Annotated[tuple[Path, Path] | None, typer.Option(help="SciFact's claims, and its abstracts.")] = None,
     methods: Annotated[str, typer.Option(help="The methods to play.")] = ",".join(METHODS),
     set_: Annotated[

@@ -11,9 +11,14 @@ export interface FileResult {
   reason: string;
 }
 
+/** The ending of a file with the properties of another one. */
+const SIDECAR = ".meta.json";
+
 /** The files of an upload, each once and the failed ones first. */
 export function resultsOf({ files, outcomes, failed }: Ingest): FileResult[] {
-  const results = files.map((file): FileResult => {
+  const isProperties = (file: string) => file.endsWith(SIDECAR) && files.includes(file.slice(0, -SIDECAR.length));
+  const documents = files.filter((file) => !isProperties(file));
+  const results = documents.map((file): FileResult => {
     const reasons = failed.filter(({ source }) => source === file).map(({ problem }) => withoutName(problem, file));
     if (!reasons.length) return { file, outcome: outcomes[file] ?? "", reason: "" };
     return { file, outcome: "failed", reason: [...new Set(reasons)].join(" ") };
@@ -36,9 +41,10 @@ export function summaryOf(ingest: Ingest): string {
   const counts = OUTCOMES.map((outcome) => ({ outcome, files: results.filter((each) => each.outcome === outcome) }))
     .filter(({ files }) => files.length)
     .map(({ outcome, files }) => `${files.length} ${outcome}`);
-  if (status !== "stopped") return `${count(total, "file")}: ${counts.join(", ")}.`;
+  const sent = count(results.length, "file");
+  if (status !== "stopped") return `${sent}: ${counts.join(", ")}.`;
   const left = results.filter((each) => !each.outcome).length;
-  const partly = total - read - left; // a file of many documents
+  const partly = total === results.length ? total - read - left : 0; // of many documents; an archive has many files
   const all = [...counts, ...(left ? [`${left} not ingested`] : [])].join(", ");
-  return `Stopped. ${count(total, "file")}: ${all}${partly > 0 ? ` (${partly} in part)` : ""}.`;
+  return `Stopped. ${sent}: ${all}${partly > 0 ? ` (${partly} in part)` : ""}.`;
 }

@@ -2,7 +2,7 @@
 
 import { EXPLANATIONS } from "../outcome";
 import type { Answer } from "../types";
-import { withMarks } from "./markdown";
+import { escaped, withMarks } from "./markdown";
 import { titleOf } from "./sources";
 
 /** The question, the answer with numbered footnotes, and the quote of each. */
@@ -10,7 +10,7 @@ export function markdownOf(answer: Answer): string {
   const text = withMarks(answer.text || (EXPLANATIONS[answer.status] ?? ""), answer.citations, (at) => `[^${at}]`);
   const notes = answer.citations.map((citation, at) => {
     const place = [titleOf(citation), citation.location].filter(Boolean).join(", ");
-    return `[^${at + 1}]: ${place}: “${citation.quote.replace(/\s+/g, " ")}”`;
+    return `[^${at + 1}]: ${escaped(`${place}: “${citation.quote}”`.replace(/\s+/g, " "))}`;
   });
-  return `${[`# ${answer.question}`, text, notes.join("\n")].filter(Boolean).join("\n\n")}\n`;
+  return `${[`# ${escaped(answer.question)}`, text, notes.join("\n")].filter(Boolean).join("\n\n")}\n`;
 }

@@ -7,15 +7,19 @@ import type { Answer, Citation } from "../types";
 /** The address of a footnote, which no document can contain. */
 const MARK = `#footnote-${Math.random().toString(36).slice(2)}-`;
 
-/** A text with a mark for each citation, after the sentences that it supports; a document's own "[^" is escaped. */
+/** Foreign text without images, links, footnotes or HTML of its own, as `escape_markdown` of the server. */
+export const escaped = (text: string): string =>
+  text.replace(/(\\*)([[<])/g, (all, before: string, sign: string) => (before.length % 2 ? all : `${before}\\${sign}`));
+
+/** A text, escaped, with a mark for each citation after the sentences that it supports. */
 export function withMarks(text: string, citations: Citation[], markOf: (number: number) => string): string {
   const characters = Array.from(text);
+  const endsOf = ({ sentence_ends = [characters.length] }: Citation) => sentence_ends;
+  const ends = [...new Set([...citations.flatMap(endsOf), characters.length])].sort((a, b) => a - b);
   const marksAt = (end: number) =>
-    citations.flatMap((each, at) =>
-      (each.sentence_ends ?? [characters.length]).includes(end) ? [markOf(at + 1)] : [],
-    );
-  return characters
-    .map((each, at) => (each + (characters[at + 1] ?? "") === "[^" ? "\\[" : each) + marksAt(at + 1).join(""))
+    citations.flatMap((each, at) => (endsOf(each).includes(end) ? [markOf(at + 1)] : []));
+  return ends
+    .map((end, at) => escaped(characters.slice(ends[at - 1] ?? 0, end).join("")) + marksAt(end).join(""))
     .join("");
 }
 
