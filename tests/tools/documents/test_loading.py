@@ -14,13 +14,13 @@ from linear_time import takes_linear_time
 from sleuth.tools.documents.corpus import read_corpus
 from sleuth.tools.documents.file_list import list_files
 from sleuth.tools.documents.loading import (
-    FORMATS,
     LIGHT_BYTES,
     FileReader,
     LoadedDocument,
     PassageSpan,
     load,
 )
+from sleuth.tools.documents.readers import FORMATS
 from sleuth.tools.documents.resource_limits import MAX_FILE_BYTES, Bounds, printable
 from sleuth.tools.errors import DocumentError, StoreError, UsageError
 

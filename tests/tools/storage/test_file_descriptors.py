@@ -39,7 +39,9 @@ def search(place: Path) -> None:
         place.with_name("chroma").touch()
 
 
-@pytest.mark.parametrize("use", [KeywordIndex, GraphIndex, read, search], ids=["keywords", "graph", "database", "chroma"])
+@pytest.mark.parametrize(
+    "use", [KeywordIndex, GraphIndex, read, search], ids=["keywords", "graph", "database", "chroma"]
+)
 def test_lack_of_file_descriptors_is_reported(use: type[KeywordIndex], tmp_path: Path) -> None:
     place = tmp_path / "there"
     with suppress(StoreError, sqlite3.Error):
