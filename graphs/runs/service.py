@@ -147,10 +147,12 @@ class RunService(RunStarter):
             retriever = FilteredRetriever(retriever, where)
         if (stored := thread.options.pages).texts:
             with needs_part("web-pages", "A question with web pages"):
-                from sleuth.tools.web_pages.retriever import search_pages
+                from sleuth.tools.web_pages.page import PageText
+                from sleuth.tools.web_pages.retriever import FusedRetriever, PageRetriever
 
-            texts, below = await self.store.archive.load(stored.texts), retriever if stored.with_collection else None
-            pages, retriever = search_pages(texts, self.services.embedder, below)
+            pages = tuple(map(PageText.from_json, await self.store.archive.load(stored.texts)))
+            over = PageRetriever.over(pages, self.services.embedder)
+            retriever = FusedRetriever(over, retriever) if stored.with_collection else over
         return self.services.context(
             retriever=retriever,
             pages=pages,

@@ -6,7 +6,7 @@ Texts are chunked as in the hybrid system (section 3.1): questions with the foll
 import asyncio
 import re
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -192,15 +192,6 @@ class FusedRetriever:
         readers = [retriever for retriever in self._both if isinstance(retriever, DocumentReader)]
         results = [await reader.passages_of(document_id) for reader in readers]
         return next((passages for passages in results if passages), [])
-
-
-def search_pages(
-    texts: Iterable[str], embedder: Embedder | None, below: Retriever | None
-) -> tuple[tuple[PageText, ...], Retriever]:
-    """Return pages from their JSON texts, and a retriever over them and over `below`, if there is one."""
-    pages = tuple(map(PageText.from_json, texts))
-    over = PageRetriever.over(pages, embedder)
-    return pages, FusedRetriever(over, below) if below else over
 
 
 def _hits(passages: dict[str, Passage], ranked: Scored, k: int) -> list[Hit]:

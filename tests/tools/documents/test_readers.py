@@ -57,7 +57,8 @@ def test_file_of_a_missing_part_is_not_read(package: Path) -> None:
 def test_only_the_reader_of_a_file_is_imported(tmp_path: Path) -> None:
     (tmp_path / "mill.txt").write_text("the mill")
     script = (
-        "import sys; from pathlib import Path; from sleuth.tools.documents import loading\nloading.load(Path(sys.argv[1]))\n"
+        "import sys; from pathlib import Path; from sleuth.tools.documents import loading\n"
+        "loading.load(Path(sys.argv[1]))\n"
         "print(*sorted(name for name in sys.modules if name.startswith('sleuth.tools.documents.formats.')))"
     )
     ran = subprocess.run(

@@ -1,7 +1,4 @@
-"""Backends of the knowledge graph: a server with the benchmark's interface, or the collection's triples.
-
-`examples/knowledge_graph` is such a server over a JSON file.
-"""
+"""Backends of the knowledge graph: a server such as `examples/knowledge_graph`, or the collection's triples."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
