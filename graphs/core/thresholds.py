@@ -7,7 +7,6 @@ one wording of the prompt only.
 
 import json
 from collections.abc import Callable, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +19,6 @@ from sleuth.tools.errors import StoreError
 FILE = "thresholds.json"
 FITTED = {VERIFY.prompt: VERIFY.name, CONSISTENCY.prompt: CONSISTENCY.name, READ.prompt: "default"}
 """The prompts that have a threshold, and the role whose model it holds for."""
-
-
-def packaged_models() -> list[Path]:
-    """Return the folders of the models that come with the part `model-server`, each with its card and thresholds."""
-    return sorted(Path(str(files("sleuth"))).glob("studio/model_server/*/"))
 
 
 def fitted_thresholds(folders: Sequence[Path], model_of: Callable[[str], str]) -> dict[str, Threshold]:

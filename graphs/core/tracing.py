@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
 from langchain_core.callbacks.base import Callbacks
@@ -25,9 +25,6 @@ from langsmith import get_tracing_context
 from sleuth.agents.llm.tracing import handlers_of
 from sleuth.tools.errors import UsageError, needs_part
 from sleuth.tools.settings import Tracing, tracing_variables
-
-if TYPE_CHECKING:
-    from opentelemetry.trace import Tracer
 
 _log = logging.getLogger(__name__)
 
@@ -83,21 +80,6 @@ def traced(config: RunnableConfig | None, tracing: Tracing, *, texts: bool = Fal
         return config or {}
     callback = next((each for each in callbacks if each), None)
     return {**(config or {}), "callbacks": merge_configs({"callbacks": callback}, {"callbacks": tracers})["callbacks"]}
-
-
-def open_tracer(tracing: Tracing) -> "Tracer":
-    """Return the OpenTelemetry tracer for a setting; it makes no spans unless that is `otel`. Blocks while it imports.
-
-    Raises:
-        MissingExtra: the setting is `otel`, and its extra is not installed.
-        UsageError: the OTEL variables ask for another protocol.
-    """
-    if tracing == "otel":
-        tracer: Tracer = backend(tracing).open_tracer()
-        return tracer
-    from opentelemetry.trace import NoOpTracer
-
-    return NoOpTracer()
 
 
 def backend(tracing: Tracing) -> ModuleType:

@@ -1,21 +1,12 @@
 """The store of the triples that runs have extracted from passages."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from sleuth.tools.types import Triple
 
-
-class TripleStore(Protocol):
-    """Triples by the fingerprints of passages and the version of the prompt; `SqlTriples` keeps them for all runs."""
-
-    async def get(self, fingerprints: Iterable[str], *, version: str) -> dict[str, list[Triple]]:
-        """Return the triples of those passages that were read before; a passage without any has an empty list."""
-        ...
-
-    async def put(self, extracted: Mapping[str, Sequence[Triple]], *, version: str) -> None:
-        """Store the triples of passages that were read."""
-        ...
+if TYPE_CHECKING:
+    from sleuth.tools.storage.triples import SqlTriples
 
 
 class MemoryTriples:
@@ -31,3 +22,7 @@ class MemoryTriples:
     async def put(self, extracted: Mapping[str, Sequence[Triple]], *, version: str) -> None:
         """Store the triples of passages that were read."""
         self.kept.update({(version, mark): list(those) for mark, those in extracted.items()})
+
+
+TripleStore: TypeAlias = "MemoryTriples | SqlTriples"
+"""Store of triples by the fingerprints of passages and the version of the prompt."""

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 from uuid import NAMESPACE_OID, uuid5
 
@@ -21,8 +22,8 @@ from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import DEFAULT_METHOD, Budget, Context, RunOptions, Services
 from sleuth.graphs.core.method import CHAT, MODELLESS_METHOD
 from sleuth.graphs.core.streaming import Event, TokenStream, in_fresh_context
-from sleuth.graphs.core.thresholds import fitted_thresholds, packaged_models
-from sleuth.graphs.core.tracing import check_callbacks, open_tracer
+from sleuth.graphs.core.thresholds import fitted_thresholds
+from sleuth.graphs.core.tracing import backend, check_callbacks
 from sleuth.graphs.core.triples import MemoryTriples, TripleStore
 from sleuth.graphs.evidence.reading_model import with_reading_roles
 from sleuth.graphs.persistence.store import open_store
@@ -343,7 +344,6 @@ async def open_sleuth(
     """
     if settings is None:
         settings = await asyncio.to_thread(Settings)
-    await asyncio.to_thread(open_tracer, settings.tracing)
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(open_client_or_missing(settings, model))
         await stack.enter_async_context(hold(settings.home, "search", command=command, wait=settings.wait))
@@ -405,7 +405,7 @@ async def open_client_or_missing(
 
 @asynccontextmanager
 async def open_services(
-    settings: Settings, model: NamedModel, collection: Collection, *, triples: TripleStore | None = None
+    settings: Settings, model: NamedModel, collection: Collection, *, triples: "TripleStore | None" = None
 ) -> AsyncIterator[Services]:
     """Open the services of runs with an open model client and collection.
 
@@ -420,7 +420,9 @@ async def open_services(
         StoreError: a fitted threshold or the knowledge graph's file cannot be read.
         MissingExtra: SLEUTH_TRACING is `otel`, and the extra `otel` is not installed.
     """
-    await asyncio.to_thread(open_tracer, settings.tracing)
+    if settings.tracing == "otel":
+        await asyncio.to_thread(backend(settings.tracing).open_tracer)
+    folders = [settings.home, *Path(__file__).parents[1].glob("model_server/*/")]  # those of packaged models
     checker = await asyncio.to_thread(EvidenceChecker.of_settings, settings)
     stored = None
     if triples is None:
@@ -444,5 +446,5 @@ async def open_services(
             demo=model.name_of("default") == DEMO_MODEL,
             checker=checker,
             home=settings.home,
-            thresholds=await asyncio.to_thread(fitted_thresholds, [settings.home, *packaged_models()], model.name_of),
+            thresholds=await asyncio.to_thread(fitted_thresholds, folders, model.name_of),
         )

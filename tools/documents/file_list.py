@@ -10,10 +10,10 @@ from pathlib import Path, PurePosixPath
 
 from sleuth.tools.documents.corpus import is_corpus
 from sleuth.tools.documents.formats.archives import ZIP, members_of
-from sleuth.tools.documents.loading import NO_LOADERS, Loaders, check_loaders, is_sidecar
+from sleuth.tools.documents.loading import NO_LOADERS, Loaders, is_sidecar
 from sleuth.tools.documents.readers import formats
 from sleuth.tools.documents.resource_limits import is_folder, ordinary_size, printable
-from sleuth.tools.errors import DocumentError, UsageError
+from sleuth.tools.errors import DocumentError, UsageError, needs_part
 from sleuth.tools.text.normalization import decode
 
 NOT_READ = "files of this type are not read. Convert it, for example to PDF or text."
@@ -62,7 +62,11 @@ def find_files(roots: Iterable[Path], loaders: Loaders) -> Iterator[Item]:
     A hidden folder is yielded instead of its files, unless it is named. A folder that may not be read, and an archive
     that cannot be opened, are yielded so that reading them reports the error. Raises as `list_files`.
     """
-    check_loaders(loaders)
+    if loaders:
+        with needs_part("formats", "SLEUTH_LOADERS"):
+            from sleuth.tools.documents.community_loaders import check_names
+
+        check_names(loaders.values())
     seen: set[Path] = set()
     for root in roots:
         if not os.path.exists(root):  # noqa: PTH110  (Path.exists raises where a folder above may not be entered)

@@ -5,13 +5,12 @@ All functions and methods block: call them in a thread.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from mimetypes import guess_type
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
-from types import MappingProxyType, ModuleType
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
@@ -31,7 +30,7 @@ from sleuth.tools.documents.formats.content import (
     row_marks,
 )
 from sleuth.tools.documents.formats.tables import repeat_headers
-from sleuth.tools.documents.readers import BINARY, MAILS, PLAIN, formats, reader_of
+from sleuth.tools.documents.readers import BINARY, MAILS, formats, reader_of
 from sleuth.tools.documents.resource_limits import (
     BOUNDS,
     MAX_FILE_BYTES,
@@ -133,7 +132,9 @@ class FileReader:
             size = ordinary_size(path)
         except (DocumentError, OSError):
             return True
-        return size == 0 or (size <= LIGHT_BYTES and path.suffix.lower() in PLAIN - self._loaders.keys())
+        suffix = path.suffix.lower()
+        is_light = suffix in formats() and formats()[suffix].is_light and suffix not in self._loaders
+        return size == 0 or (size <= LIGHT_BYTES and is_light)
 
 
 def load(path: Path, member: str = "", *, loaders: Loaders = NO_LOADERS, bounds: Bounds = BOUNDS) -> LoadedDocument:
@@ -243,26 +244,11 @@ def _read(suffix: str, data: bytes, ocr_languages: str) -> tuple[str, Content]:
     if pointer := _POINTER.match(data):
         tool, command = ("Git LFS", "git lfs pull") if pointer[1] else ("git-annex", "git annex get")
         raise DocumentError(f"is a pointer of {tool}: its content is not on this computer. Get it with `{command}`.")
-    media_type, place = formats()[suffix]
-    if place in BINARY and _PAGE.match(data):
+    format = formats()[suffix]
+    if format.reader in BINARY and _PAGE.match(data):
         raise DocumentError("is a web page under another suffix, perhaps one to log in. Download the file again.")
-    reader = reader_of(suffix, place)
-    if suffix == ".pdf":
-        return media_type, reader(data, ocr_languages)
-    return media_type, reader(data, attachment) if place in MAILS else reader(data)
-
-
-def check_loaders(loaders: Loaders) -> None:
-    """Raise UnknownName for an unknown loader class, MissingExtra or MissingPart without what loader classes need."""
-    if loaders:
-        _community_loaders().check_names(loaders.values())
-
-
-def _community_loaders() -> ModuleType:
-    with needs_part("formats", "SLEUTH_LOADERS"):
-        from sleuth.tools.documents import community_loaders
-
-    return community_loaders
+    more = (ocr_languages,) if suffix == ".pdf" else (attachment,) if format.reader in MAILS else ()
+    return format.media_type, reader_of(suffix)(data, *more)
 
 
 def _reason_for_no_text(media_type: str, data: bytes) -> str:
@@ -279,7 +265,9 @@ def _reason_for_no_text(media_type: str, data: bytes) -> str:
 
 def _read_with(loader: str, path: Path, member: str, data: bytes) -> Content:
     """Read a file with a loader class, which takes a path: a file of an archive is unpacked."""
-    read_with: Callable[[str, Path], Content] = _community_loaders().read_with
+    with needs_part("formats", "SLEUTH_LOADERS"):
+        from sleuth.tools.documents.community_loaders import read_with
+
     if not member:
         return read_with(loader, path)
     with TemporaryDirectory() as folder:
@@ -292,12 +280,6 @@ def read_original(path: Path, member: str = "") -> bytes:
     """Return the bytes of a file, or of a file in a zip archive; raise DocumentError if it cannot be read."""
     data = read_bytes(path)
     return read_member(data, member, limit=MAX_FILE_BYTES) if member else data
-
-
-def media_type_of(path: Path) -> str:
-    """Return the media type of a file by its name."""
-    suffix = path.suffix.lower()
-    return formats()[suffix][0] if suffix in formats() else guess_type(path.name)[0] or "application/octet-stream"
 
 
 def _modified(path: Path) -> str:

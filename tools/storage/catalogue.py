@@ -368,11 +368,7 @@ class Catalogue:
                 connection.execute(insert(collections).values(row))
 
     def triples(self, *, model: str = "") -> "SqlTriples":
-        """Return the triples in this collection's passages; only methods that concern one model need its name.
-
-        Raises:
-            MissingPart: the part `triples` is not installed.
-        """
+        """Return the triples in this collection's passages; only methods that concern one model need its name."""
         with needs_part("triples", "A store of triples"):
             from sleuth.tools.storage.triples import SqlTriples
 

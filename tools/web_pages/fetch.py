@@ -23,10 +23,7 @@ Resolver = Callable[[str, int], Awaitable[list[str]]]
 
 # Azure and Oracle serve metadata at addresses that count as public; NAT64, 6to4 and Teredo lead to any of IPv4.
 _NEVER = tuple(
-    map(
-        ip_network,
-        ("168.63.129.16/32", "192.0.0.0/24", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "fec0::/10"),
-    )
+    map(ip_network, "168.63.129.16/32 192.0.0.0/24 64:ff9b::/96 64:ff9b:1::/48 2002::/16 2001::/32 fec0::/10".split())
 )
 
 

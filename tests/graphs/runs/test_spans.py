@@ -9,7 +9,6 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import interrupt
-from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -23,12 +22,11 @@ from sleuth.agents.llm.tracing import TracedCall
 from sleuth.agents.model import Message, Reply, Request, Usage
 from sleuth.graphs.baselines.plain_rag import Settings
 from sleuth.graphs.core.context import Context
-from sleuth.graphs.core.tracing import open_tracer
 from sleuth.studio.client.functions import graph
 from sleuth.tools.errors import ModelError, UsageError
 from sleuth.tools.storage.archive import MemoryArchive
 from sleuth.tools.tracing.spans import SpanHandler
-from sleuth.tools.tracing.tracers import endpoint
+from sleuth.tools.tracing.tracers import endpoint, open_tracer
 
 QUESTION = "How high is the tower?"
 TOWER = "The tower is in Varn. It is 30 m high."
@@ -242,8 +240,7 @@ async def test_interrupt_is_no_error() -> None:
 def test_other_protocols_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
     with pytest.raises(UsageError, match="OTEL_EXPORTER_OTLP_PROTOCOL is 'grpc'"):
-        open_tracer("otel")
-    assert isinstance(open_tracer("off"), trace.NoOpTracer)
+        open_tracer()
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def test_text_and_markup_are_read_in_time_that_grows_with_their_size(tmp_path: P
 # In a worker process
 
 
-SUFFIXES = {read: suffix for suffix, (_, read) in FORMATS.items()}
+SUFFIXES = {format.reader: suffix for suffix, format in FORMATS.items()}
 ODD = [b"", b":", b"\xff", b"\0", b"next week!", b"20260230", b"00010101", b"9" * 5_000, b"0x" + b"f" * 5_000]
 ODD += [b"Mon, 01 Jan 2024 00:00:00 +99999999999999999999", b"{", b"[" * 2_000, b'"', b"1e999", b"<a>"]
 FORMS = [

@@ -9,7 +9,7 @@ import pytest
 
 from sleuth.tools.documents import readers
 from sleuth.tools.documents.file_list import list_files
-from sleuth.tools.documents.loading import load, media_type_of
+from sleuth.tools.documents.loading import load
 from sleuth.tools.errors import DocumentError
 
 CODE = """
@@ -44,7 +44,7 @@ def test_package_adds_a_reader(package: Path) -> None:
     found, passed_over = list_files(files)
     assert ([item.path for item in found], passed_over) == (files, [])
     assert [load(file).text for file in files] == ["THE MILL STANDS IN VARN", "the mill stands in Varn"]
-    assert (load(files[0]).title, media_type_of(files[1])) == ("Mills", "text/plain")
+    assert (load(files[0]).title, readers.media_type_of(files[1])) == ("Mills", "text/plain")
 
 
 def test_file_of_a_missing_part_is_not_read(package: Path) -> None:
