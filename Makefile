@@ -111,10 +111,12 @@ install-size: $(UV)/uv ## Megabytes of the base installation
 test-mutants: setup ## Check that tests notice random changes of the methods; about half an hour
 	$(BIN)/python tests/mutation/run.py
 
-check: setup ## Formatting, lint, types and known vulnerabilities, as in CI
+check: setup ## Formatting, lint, types, the boundary of the core and known vulnerabilities, as in CI
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy -p sleuth -p training -p benchmarks
+	@mkdir -p .cache && $(BIN)/python -m benchmarks.parts > .cache/contracts.ini
+	$(BIN)/lint-imports --no-cache .cache/contracts.ini
 	@$(MAKE) --no-print-directory audit
 
 audit: ## Known vulnerabilities of what is locked; asks PyPI, and says so where that does not tell

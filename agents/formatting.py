@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from sleuth.agents.role import Output
-from sleuth.tools.storage.triples import Triple
 from sleuth.tools.text.normalization import single_line
+from sleuth.tools.types import Triple
 
 # Sources
 

@@ -24,7 +24,7 @@ from sleuth.agents.formatting import parse_facts
 from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.tools.errors import UsageError, extra
 from sleuth.tools.search.vectors import Embedder
-from sleuth.tools.storage.triples import Triple
+from sleuth.tools.types import Triple
 
 if TYPE_CHECKING:
     import torch

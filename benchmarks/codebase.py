@@ -1,5 +1,7 @@
 """Count modules, lines, classes, and private functions that are used once, by folder; count the words of docs.
 
+Then the lines of the core, those of each part beside its budget in `parts.toml`, and the core's imports of parts.
+
 Usage: python -m benchmarks.codebase
 """
 
@@ -9,10 +11,10 @@ import re
 import subprocess
 import tokenize
 from collections import Counter
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-PRODUCT = ("agents", "graphs", "tools", "studio", "prompts", "src")
+from benchmarks import parts
+from benchmarks.parts import PRODUCT, ROOT
+
 FOLDERS = (*PRODUCT, "training", "benchmarks", "examples", "tests")
 
 
@@ -60,6 +62,23 @@ def documentation() -> tuple[int, int]:
     return len(pages), sum(any(map(str.isalnum, word)) for text in texts for word in text.split())
 
 
+def print_parts() -> None:
+    """Print the core, the parts beside their budgets, and the imports that break the boundary."""
+    tables = parts.parts()
+    lines: Counter[str] = Counter()
+    modules: Counter[str] = Counter()
+    for module, path in parts.sources().items():
+        lines[parts.part_of(module)] += len(path.read_text().splitlines())
+        modules[parts.part_of(module)] += 1
+    print("\n| part | modules | lines | budget |\n| --- | --- | --- | --- |")
+    print(f"| core | {modules['']} | {lines['']:,} | |")
+    for name, table in tables.items():
+        over = " over" if lines[name] > table.budget else ""
+        print(f"| {name} | {modules[name]} | {lines[name]:,} | {table.budget:,}{over} |")
+    broken = parts.broken_imports()
+    print("\n".join([f"\nbroken imports: {len(broken)}", *broken]))
+
+
 def main() -> None:
     """Print a table, and a line for the documentation."""
     columns = ("modules", "lines", "code", "classes", "functions", "private", "used once")
@@ -74,6 +93,7 @@ def main() -> None:
         product += found if folder in PRODUCT else Counter()
     print(f"| product | {' | '.join(f'{product[column]:,}' for column in columns)} |")
     print("documentation: {:,} pages, {:,} words".format(*documentation()))
+    print_parts()
 
 
 if __name__ == "__main__":

@@ -15,10 +15,10 @@ from langgraph.func import entrypoint
 from sleuth.agents.model import Model
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.tracing import traced
 from sleuth.graphs.methods.ras.triple_graph import extract_triples, prompt_version
 from sleuth.tools.storage.archive import MemoryArchive
 from sleuth.tools.storage.triples import SqlTriples
-from sleuth.tools.tracing.callbacks import traced
 from sleuth.tools.types import Passage
 
 BATCH = 64

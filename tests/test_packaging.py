@@ -38,7 +38,7 @@ EXTRAS = {
     "tools/documents/formats": ("office",),
     "tools/documents/formats/pdf_format.py": ("ocr",),
     "tools/search/vectors/embedder.py": ("torch",),
-    "tools/tracing/callbacks.py": ("otel",),
+    "tools/tracing/tracers.py": ("otel",),
 }
 """The extras whose packages a file or folder may import; all others import only what is always installed."""
 

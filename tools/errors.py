@@ -1,9 +1,10 @@
-"""Errors that a person can fix, one of them for a missing extra.
+"""Errors that a person can fix, and the imports of extras and parts that may be missing.
 
 SleuthError
 ├── UsageError            a wrong argument, name or value (exit status 2)
 │   └── UnknownName       an unknown method, thread, checkpoint or document; names the nearest one
 ├── MissingExtra          a package of an extra is not installed
+├── MissingPart           a part of sleuth is not installed
 ├── DocumentError         one file or document cannot be read; the others are
 ├── StoreError            the catalogue, an index or the checkpoint store cannot be used
 │   ├── StoreBusy         another process holds the lock; the message names it
@@ -46,6 +47,10 @@ class UnknownName(UsageError):
 
 class MissingExtra(SleuthError):
     """A package of an extra is not installed."""
+
+
+class MissingPart(SleuthError):
+    """A part of sleuth is not installed."""
 
 
 class DocumentError(SleuthError):
@@ -134,3 +139,18 @@ def extra(name: str, what: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise MissingExtra(f"{what} needs {error.name}: pip install '{DISTRIBUTION}[{name}]'.") from error
+
+
+@contextmanager
+def needs_part(name: str, what: str) -> Iterator[None]:
+    """Wrap the imports of modules of a part of sleuth (`parts.toml`), which `what` needs.
+
+    Raises:
+        MissingPart: the part is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("sleuth."):
+            raise
+        raise MissingPart(f"{what} needs the part {name}. Install {DISTRIBUTION} with this part.") from error

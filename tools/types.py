@@ -6,6 +6,9 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Literal
 
+Triple = tuple[str, str, str]
+"""Subject, predicate and object."""
+
 
 def content_hash(text: str) -> str:
     """Return the SHA-256 of the text as UTF-8, in hexadecimal: the key under which a text is stored."""

@@ -2,8 +2,15 @@
 
 from collections.abc import Mapping
 from typing import Any, Self
+from uuid import UUID
 
-from langchain_core.callbacks import AsyncCallbackManager, AsyncCallbackManagerForLLMRun
+from langchain_core.callbacks import (
+    AsyncCallbackManager,
+    AsyncCallbackManagerForLLMRun,
+    BaseCallbackHandler,
+    BaseCallbackManager,
+)
+from langchain_core.callbacks.base import Callbacks
 from langchain_core.messages import AIMessage, convert_to_messages
 from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 from langchain_core.outputs import ChatGeneration, LLMResult
@@ -11,7 +18,6 @@ from langchain_core.runnables.config import ensure_config
 from langgraph.constants import TAG_NOSTREAM
 
 from sleuth.agents.model import Reply
-from sleuth.tools.tracing.callbacks import trace_headers
 
 
 class TracedCall:
@@ -55,6 +61,30 @@ class TracedCall:
         elif self._run:
             generation = ChatGeneration(message=as_message(self.reply))
             await self._run.on_llm_end(LLMResult(generations=[[generation]]))
+
+
+def handlers_of(callbacks: Callbacks) -> list[BaseCallbackHandler]:
+    """Return the handlers of callbacks."""
+    if isinstance(callbacks, BaseCallbackManager):
+        return [*callbacks.handlers, *callbacks.inheritable_handlers]
+    return list(callbacks or [])
+
+
+def trace_headers(callbacks: BaseCallbackManager | None, run: UUID | None = None) -> dict[str, str]:
+    """Return the headers that continue the trace in another server (W3C Trace Context); none outside of a trace.
+
+    Args:
+        callbacks: those of the run.
+        run: the run that sends the request; its span is the parent of the server's. Without a span of its own, the
+            parent is the current span of the application or, in `sleuth serve`, that of the request.
+    """
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    tracers = [handler for handler in handlers_of(callbacks) if hasattr(handler, "context_of")]
+    contexts = [tracer.context_of(run) for tracer in tracers]
+    headers: dict[str, str] = {}
+    TraceContextTextMapPropagator().inject(headers, contexts[0] if contexts else None)
+    return headers
 
 
 def as_message(reply: Reply) -> AIMessage:

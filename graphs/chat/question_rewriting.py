@@ -13,8 +13,8 @@ from sleuth.agents.roles.conversation import REWRITE, ConversationInput, Rewritt
 from sleuth.graphs.chat.messages import UNANSWERED
 from sleuth.graphs.chat.references import refers_back, resolve_references
 from sleuth.graphs.core.context import Services
+from sleuth.graphs.core.tracing import traced
 from sleuth.tools.storage.archive import Archive
-from sleuth.tools.tracing.callbacks import traced
 
 _SPEAKERS: Final[dict[str, Literal["user", "assistant"]]] = {"human": "user", "ai": "assistant"}
 

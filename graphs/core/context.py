@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Protocol, Self, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, Self, TypedDict, TypeVar
 
 from langchain_core.callbacks.base import Callbacks
 from langgraph.runtime import RunControl
@@ -15,14 +15,16 @@ from sleuth.agents.model import Model
 from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.graphs.core.answer import Note, Threshold, Verdict
 from sleuth.graphs.core.streaming import TokenStream
+from sleuth.graphs.core.triples import MemoryTriples, TripleStore
 from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search import Query, Retriever
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Profile, Tracing
 from sleuth.tools.storage.archive import Archive
-from sleuth.tools.storage.triples import MemoryTriples, TripleStore
 from sleuth.tools.types import content_hash
-from sleuth.tools.web_pages.page import Page, PageText
+
+if TYPE_CHECKING:
+    from sleuth.tools.web_pages.page import Page, PageText
 
 A = TypeVar("A")
 
@@ -230,7 +232,7 @@ class Context(Services):
     archive: Archive
     settings: MethodSettings
     budget: Budget = field(default_factory=Budget)
-    pages: tuple[PageText, ...] = ()
+    pages: "tuple[PageText, ...]" = ()
     subruns: RunSubrun | None = None
     started: float = field(default_factory=time.monotonic)
     token_stream: TokenStream | None = None
@@ -276,7 +278,7 @@ class RunOptions(TypedDict, total=False):
     """What the run may spend."""
     thread: str | None
     """The thread id, generated if omitted."""
-    pages: Sequence[Page]
+    pages: "Sequence[Page]"
     """Web pages to search instead of the collection; their text is stored with the run."""
     with_collection: bool
     """Search the collection as well as the pages."""

@@ -28,9 +28,9 @@ from sleuth.graphs.core.answer import Note, make_verdict
 from sleuth.graphs.core.context import Budget, Context, MethodSettings
 from sleuth.graphs.core.passages import deserialize_passage, serialize_passage
 from sleuth.graphs.core.state import PassageRef, Question, RunState, Update, contains, find_hashes
+from sleuth.graphs.core.tracing import Untraced
 from sleuth.tools.storage.archive import texts_of
 from sleuth.tools.text.language import prepare_detection
-from sleuth.tools.tracing.callbacks import Untraced
 from sleuth.tools.types import Passage
 
 K = TypeVar("K")

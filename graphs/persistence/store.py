@@ -16,7 +16,7 @@ from sleuth.graphs.persistence.checkpoints import UNSYNCED, CheckpointSerializer
 from sleuth.graphs.persistence.tables import prepare_tables
 from sleuth.graphs.persistence.thread_locks import FileThreadLocks, PostgresThreadLocks, ThreadLocks
 from sleuth.graphs.persistence.threads import Threads
-from sleuth.tools.errors import StoreError, ThreadBusy, extra
+from sleuth.tools.errors import StoreError, ThreadBusy, extra, needs_part
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.archive import SqlArchive
 from sleuth.tools.storage.database import (
@@ -145,7 +145,7 @@ def runs_url(settings: Settings) -> str | URL:
 async def _saver(settings: Settings, engine: Engine, locks: ThreadLocks) -> AsyncIterator[BaseCheckpointSaver[str]]:
     serde = CheckpointSerializer()
     if engine.dialect.name == "postgresql":
-        with extra("postgres", "Postgres"):
+        with extra("postgres", "Postgres"), needs_part("postgres", "SLEUTH_DATABASE_URL"):
             from psycopg.rows import dict_row
             from psycopg_pool import AsyncConnectionPool
 

@@ -24,11 +24,11 @@ from langgraph.types import Command, StateSnapshot
 
 from sleuth.graphs.core.context import Context, MethodSettings, SubrunRequest, SubrunResult
 from sleuth.graphs.core.streaming import TokenStream
+from sleuth.graphs.core.tracing import traced
 from sleuth.graphs.persistence.tables import LONGEST_NAME
 from sleuth.graphs.registry import configure, runnable
 from sleuth.tools.langgraph_internals import COPY
 from sleuth.tools.settings import Profile
-from sleuth.tools.tracing.callbacks import traced
 
 RECURSION_LIMIT = 100_000
 """LangGraph's own step limit, far above the bounds of the methods."""

@@ -1,6 +1,6 @@
 """The request for a run: command line, Python, HTTP and MCP build it, which checks it, and `RunService` takes it."""
 
-from typing import Self
+from typing import Any, Self
 
 from pydantic import SkipValidation, field_validator, model_validator
 
@@ -13,7 +13,6 @@ from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Profile
 from sleuth.tools.storage.filters import parse_filter
 from sleuth.tools.text.normalization import check_unicode
-from sleuth.tools.web_pages.page import PageText
 
 MAX_QUESTION = 20_000
 """Characters; longer questions are documents."""
@@ -22,10 +21,10 @@ MAX_QUESTION = 20_000
 class RunRequest(RunParameters):
     """A question with its method and options; or a message of a chat, or the reply that a run waits for.
 
-    Without a `method`, the `default_method` runs; it also answers the questions of a new chat. `pages` are searched
-    instead of the collection, or `with_collection` in addition to it. `thread` is the id of the run, of the chat, or of
-    the waiting run. `after` is the answer that the first message of a chat follows up on. `message_id` is that of a
-    client which names its messages.
+    Without a `method`, the `default_method` runs; it also answers the questions of a new chat. `pages` (`PageText`) are
+    searched instead of the collection, or `with_collection` in addition to it. `thread` is the id of the run, of the
+    chat, or of the waiting run. `after` is the answer that the first message of a chat follows up on. `message_id` is
+    that of a client which names its messages.
 
     Raises:
         UsageError: an empty or too long question, an unknown method, a setting that cannot be used, pages without
@@ -40,7 +39,7 @@ class RunRequest(RunParameters):
     method: str | None = None
     default_method: str = DEFAULT_METHOD
     thread: str | None = None
-    pages: SkipValidation[tuple[PageText, ...]] = ()
+    pages: SkipValidation[tuple[Any, ...]] = ()
     with_collection: bool = False
     after: SkipValidation[Answer | None] = None
     message_id: str = ""

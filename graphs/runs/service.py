@@ -9,6 +9,7 @@ outer run is another place and gets its own threads.
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, nullcontext
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from langchain_core.callbacks.base import Callbacks
 from langgraph.errors import GraphDrained
@@ -18,6 +19,7 @@ from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget, Context, SubrunRequest, SubrunResult
 from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.core.streaming import Event, TokenStream, parse_event
+from sleuth.graphs.core.tracing import add_callbacks
 from sleuth.graphs.persistence.tables import Origin, RunResult, Thread, ThreadState
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.execution import (
@@ -33,11 +35,9 @@ from sleuth.graphs.runs.execution import (
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.starting import RunStarter
 from sleuth.graphs.runs.turns import input_for, state_before, unanswered_question
-from sleuth.tools.errors import RunError, SleuthError
+from sleuth.tools.errors import RunError, SleuthError, needs_part
 from sleuth.tools.search.retriever import FilteredRetriever
 from sleuth.tools.storage.database import is_database_error
-from sleuth.tools.tracing.callbacks import add_callbacks
-from sleuth.tools.web_pages.page import PageText
 
 
 class RunService(RunStarter):
@@ -141,15 +141,18 @@ class RunService(RunStarter):
     async def _context(self, thread: Thread, streams: TokenStream | None) -> Context:
         if self.services is None:
             raise RunError("This store was opened for reading: open it with services to run something.")
-        pages = tuple(map(PageText.from_json, await self.store.archive.load(thread.options.pages.texts)))
+        pages: tuple[Any, ...] = ()
         retriever = self.services.retriever
         if where := thread.options.where:
             retriever = FilteredRetriever(retriever, where)
-        if pages:
-            from sleuth.tools.web_pages.retriever import FusedRetriever, PageRetriever
+        if (stored := thread.options.pages).texts:
+            with needs_part("web-pages", "A question with web pages"):
+                from sleuth.tools.web_pages.page import PageText
+                from sleuth.tools.web_pages.retriever import FusedRetriever, PageRetriever
 
+            pages = tuple(map(PageText.from_json, await self.store.archive.load(stored.texts)))
             over = PageRetriever.over(pages, self.services.embedder)
-            retriever = FusedRetriever(over, retriever) if thread.options.pages.with_collection else over
+            retriever = FusedRetriever(over, retriever) if stored.with_collection else over
         return self.services.context(
             retriever=retriever,
             pages=pages,

@@ -3,6 +3,7 @@
 import logging
 import sys
 from collections.abc import Callable, Coroutine
+from contextlib import nullcontext
 from functools import wraps
 from importlib import import_module
 from typing import Annotated, Any, ParamSpec
@@ -12,7 +13,7 @@ from typer._click.shell_completion import CompletionItem
 from typer.core import TyperGroup
 from typer.main import get_group
 
-from sleuth.tools.errors import DISTRIBUTION, EXTRA_OF, SleuthError, UsageError
+from sleuth.tools.errors import DISTRIBUTION, EXTRA_OF, SleuthError, UsageError, needs_part
 
 P = ParamSpec("P")
 
@@ -22,27 +23,27 @@ _NO_UTF8 = "surrogates not allowed"
 COMMANDS = {
     "init": ("init.init", "Find the model server and write sleuth.toml."),
     "ingest": ("documents.ingest", "Ingest files and folders."),
-    "sync": ("sync.sync", "Make the documents follow a folder."),
+    "sync": ("sync:sync.sync", "Make the documents follow a folder."),
     "docs": ("documents.docs_app", "List, show and delete documents."),
     "search": ("documents.search", "Search passages; no model is called."),
-    "triples": ("triples.triples_app", "Extract triples for graph search and RAS."),
+    "triples": ("triples:triples.triples_app", "Extract triples for graph search and RAS."),
     "ask": ("ask.ask", "Answer a question, or begin a chat."),
-    "survey": ("survey.survey", "Ask every document the same questions."),
-    "report": ("report.report", "Write a report of several sections with sources."),
+    "survey": ("survey:survey.survey", "Ask every document the same questions."),
+    "report": ("report:report.report", "Write a report of several sections with sources."),
     "resume": ("ask.resume", "Resume an interrupted or forked run."),
     "runs": ("runs.runs_app", "List, inspect, fork, export, delete and prune runs."),
     "methods": ("methods.methods", "List the methods and their settings."),
-    "eval": ("evaluate.evaluate_command", "Evaluate methods and search modes."),
-    "questions": ("evaluate.questions_app", "Write evaluation questions."),
-    "calibrate": ("calibrate.calibrate_command", "Fit CRP-RAG's threshold for the model."),
-    "model": ("model.model_app", "Manage the embedded model server."),
-    "serve": ("serve.serve", "Serve the chat page and the APIs over HTTP."),
-    "mcp": ("mcp.mcp", "Serve an MCP client over standard input and output."),
-    "backup": ("backup.backup", "Write all documents and runs into one archive."),
-    "restore": ("backup.restore", "Put the content of an archive into an empty home."),
+    "eval": ("evaluation:evaluate.evaluate_command", "Evaluate methods and search modes."),
+    "questions": ("evaluation:evaluate.questions_app", "Write evaluation questions."),
+    "calibrate": ("evaluation:calibrate.calibrate_command", "Fit CRP-RAG's threshold for the model."),
+    "model": ("model-server:model.model_app", "Manage the embedded model server."),
+    "serve": ("server:serve.serve", "Serve the chat page and the APIs over HTTP."),
+    "mcp": ("mcp:mcp.mcp", "Serve an MCP client over standard input and output."),
+    "backup": ("backup:backup.backup", "Write all documents and runs into one archive."),
+    "restore": ("backup:backup.restore", "Put the content of an archive into an empty home."),
     "doctor": ("doctor.doctor", "Check the installation and the servers."),
 }
-"""Each command's function or Typer app in `sleuth.studio.cli.commands`, and its line in `sleuth --help`."""
+"""Each command's function or Typer app in `sleuth.studio.cli.commands`, after its part, and its line in `--help`."""
 
 
 class LazyGroup(TyperGroup):
@@ -95,8 +96,10 @@ def run_async(command: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, No
 
 def load(name: str) -> Any:  # noqa: ANN401 - the class differs between versions of Typer
     """Import a command's module and return the command that Typer makes of it."""
-    module, _, attribute = COMMANDS[name][0].rpartition(".")
-    target = getattr(import_module(f"sleuth.studio.cli.commands.{module}"), attribute)
+    part, _, place = COMMANDS[name][0].rpartition(":")
+    module, _, attribute = place.rpartition(".")
+    with needs_part(part, f"sleuth {name}") if part else nullcontext():
+        target = getattr(import_module(f"sleuth.studio.cli.commands.{module}"), attribute)
     group = typer.Typer(rich_markup_mode=app.rich_markup_mode)
     if isinstance(target, typer.Typer):
         group.add_typer(target, name=name)

@@ -11,13 +11,13 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import Field
 
 from sleuth.graphs.core.answer import Answer
+from sleuth.graphs.core.tracing import Untraced
 from sleuth.graphs.evidence.answer_text import message_of
 from sleuth.graphs.registry import method as method_of
 from sleuth.studio.client.callers import Opener, call_blocking, call_in
 from sleuth.tools.errors import SleuthError
 from sleuth.tools.search import Mode
 from sleuth.tools.search.langchain import as_document
-from sleuth.tools.tracing.callbacks import Untraced
 from sleuth.tools.types import Hit
 
 Content = tuple[str, dict[str, Any]]

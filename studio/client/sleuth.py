@@ -1,11 +1,12 @@
 """An open `Sleuth` for many questions; `sleuth.studio.client.functions` opens one for a single call."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 from uuid import NAMESPACE_OID, uuid5
 
@@ -22,16 +23,17 @@ from sleuth.graphs.core.context import DEFAULT_METHOD, Budget, Context, RunOptio
 from sleuth.graphs.core.method import CHAT, MODELLESS_METHOD
 from sleuth.graphs.core.streaming import Event, TokenStream, in_fresh_context
 from sleuth.graphs.core.thresholds import fitted_thresholds
+from sleuth.graphs.core.tracing import backend, check_callbacks
+from sleuth.graphs.core.triples import MemoryTriples, TripleStore
 from sleuth.graphs.evidence.reading_model import with_reading_roles
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.registry import configure, runnable
+from sleuth.graphs.registry import METHODS, configure, runnable
 from sleuth.graphs.runs.execution import CheckpointerSubruns
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
-from sleuth.studio.client.callers import Opener
-from sleuth.studio.model_server.models import PACKAGED
+from sleuth.studio.client.opening import Opener
 from sleuth.tools.collection import Collection
-from sleuth.tools.errors import ModelTimeout, ModelUnavailable, RunError, SleuthError
+from sleuth.tools.errors import MissingPart, ModelTimeout, ModelUnavailable, RunError, SleuthError, needs_part
 from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search import Mode, Query, Retriever, find_mode
 from sleuth.tools.search.langchain import LangChainRetriever
@@ -39,8 +41,6 @@ from sleuth.tools.search.vectors.embedder import LangChainEmbedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Listed
 from sleuth.tools.storage.locks import hold
-from sleuth.tools.storage.triples import MemoryTriples
-from sleuth.tools.tracing.callbacks import check_callbacks, open_tracer
 from sleuth.tools.types import Hit
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
     from sleuth.graphs.runs.history import CheckpointView
+    from sleuth.tools.web_pages.page import Page
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,10 +116,7 @@ class Sleuth:
         self.opener.check()
         callbacks, pages = options.pop("callbacks", None), options.pop("pages", ())
         request = RunRequest(question=question, **options)
-        if pages:
-            from sleuth.tools.web_pages.reading import read_pages
-
-            request = request.model_copy(update={"pages": await read_pages(pages)})
+        request = await with_pages(request, pages)
         async with aclosing(self.run(request, deltas=deltas, callbacks=callbacks)) as events:
             async for event in events:
                 yield event
@@ -297,6 +295,17 @@ class Sleuth:
         return replace(context, subruns=CheckpointerSubruns(saver=saver, context=context, profile=profile))
 
 
+async def with_pages(request: RunRequest, pages: "Sequence[Page | str]") -> RunRequest:
+    """Return the request with web pages; a text is a URL or the path of a file."""
+    if not pages:
+        return request
+    with needs_part("web-pages", "A question with web pages"):
+        from sleuth.tools.web_pages.fetch import get_pages
+        from sleuth.tools.web_pages.reading import read_pages
+
+    return request.model_copy(update={"pages": await read_pages(await get_pages(pages))})
+
+
 async def last_answer(events: AsyncGenerator[Event]) -> Answer:
     """Return the answer of a run, ignoring its steps."""
     async with aclosing(events) as stream:
@@ -335,7 +344,6 @@ async def open_sleuth(
     """
     if settings is None:
         settings = await asyncio.to_thread(Settings)
-    await asyncio.to_thread(open_tracer, settings.tracing)
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(open_client_or_missing(settings, model))
         await stack.enter_async_context(hold(settings.home, "search", command=command, wait=settings.wait))
@@ -372,7 +380,8 @@ async def open_client(
         async with client.LLMClient.open(settings) as opened:
             yield opened
         return
-    from sleuth.agents.llm.chat_models import ChatModels
+    with needs_part("langchain", "A LangChain model"):
+        from sleuth.agents.llm.chat_models import ChatModels
 
     models = model if isinstance(model, Mapping) else {"default": model}
     yield ChatModels(models, concurrency=settings.concurrency, seconds=settings.timeout)
@@ -396,7 +405,7 @@ async def open_client_or_missing(
 
 @asynccontextmanager
 async def open_services(
-    settings: Settings, model: NamedModel, collection: Collection, *, triples: MemoryTriples | None = None
+    settings: Settings, model: NamedModel, collection: Collection, *, triples: "TripleStore | None" = None
 ) -> AsyncIterator[Services]:
     """Open the services of runs with an open model client and collection.
 
@@ -411,12 +420,17 @@ async def open_services(
         StoreError: a fitted threshold or the knowledge graph's file cannot be read.
         MissingExtra: SLEUTH_TRACING is `otel`, and the extra `otel` is not installed.
     """
-    await asyncio.to_thread(open_tracer, settings.tracing)
+    if settings.tracing == "otel":
+        await asyncio.to_thread(backend(settings.tracing).open_tracer)
+    folders = [settings.home, *Path(__file__).parents[1].glob("model_server/*/")]  # those of packaged models
     checker = await asyncio.to_thread(EvidenceChecker.of_settings, settings)
-    stored = collection.triples(model=model.name_of("extractor")) if triples is None else None
+    stored = None
+    if triples is None:
+        with suppress(MissingPart):  # without the part `triples` each process has its own
+            stored = collection.triples(model=model.name_of("extractor"))
     async with AsyncExitStack() as stack:
         graph = None
-        if settings.knowledge_graph or (stored and await stored.any()):
+        if "hybrid-rag" in METHODS and (settings.knowledge_graph or (stored and await stored.any())):
             from sleuth.graphs.methods.hybrid_rag.knowledge_graph.backends import open_graph
 
             graph = await stack.enter_async_context(open_graph(settings.knowledge_graph, stored, proxy=settings.proxy))
@@ -432,5 +446,5 @@ async def open_services(
             demo=model.name_of("default") == DEMO_MODEL,
             checker=checker,
             home=settings.home,
-            thresholds=await asyncio.to_thread(fitted_thresholds, [settings.home, *PACKAGED.values()], model.name_of),
+            thresholds=await asyncio.to_thread(fitted_thresholds, folders, model.name_of),
         )

@@ -12,12 +12,12 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from sleuth.graphs.chat.messages import run_message
 from sleuth.graphs.core.context import Budget, Context
 from sleuth.graphs.core.method import CHAT
+from sleuth.graphs.core.tracing import traced
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, uncheckpointed
 from sleuth.studio.client.callers import Opener, call_blocking
 from sleuth.tools.errors import UsageError
 from sleuth.tools.langgraph_internals import CHECKPOINTER
-from sleuth.tools.tracing.callbacks import traced
 
 Node = RunnableLambda[Mapping[str, Any], dict[str, Any]]
 

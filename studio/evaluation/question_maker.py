@@ -27,6 +27,7 @@ from sleuth.agents.roles.inputs import PassageInput, ReadInput
 from sleuth.agents.roles.questions import WRITE_MULTI, WRITE_SINGLE, WRITE_UNANSWERABLE, LinkedPassagesInput
 from sleuth.agents.roles.reading import READ
 from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.tracing import traced
 from sleuth.studio.evaluation.models import BudgetSpent, EvaluationBudget, EvaluationModel
 from sleuth.studio.evaluation.run_folder import append_line, read_lines
 from sleuth.studio.evaluation.scoring import contained, f1, normalize
@@ -36,7 +37,6 @@ from sleuth.tools.search import Query
 from sleuth.tools.storage.archive import MemoryArchive
 from sleuth.tools.text.names import kept_names
 from sleuth.tools.text.tokenization import sentences
-from sleuth.tools.tracing.callbacks import traced
 from sleuth.tools.types import Passage
 
 AGREES = 0.6

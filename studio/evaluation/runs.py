@@ -16,6 +16,7 @@ from sleuth.agents.model_calls.output_parsing import Unparsable, parse
 from sleuth.agents.role import NAMES
 from sleuth.agents.roles.judging import CORRECT, JUDGE, JudgeInput
 from sleuth.graphs.core.context import Services
+from sleuth.graphs.core.triples import MemoryTriples
 from sleuth.graphs.evidence.check import support_of_run
 from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.persistence.tables import LONGEST_NAME
@@ -31,7 +32,6 @@ from sleuth.studio.evaluation.scoring import first_words, quoted
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import ModelUnavailable, SleuthError
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.triples import MemoryTriples
 
 Item = TypeVar("Item")
 

@@ -23,6 +23,7 @@ from pydantic import ValidationError, create_model
 
 from sleuth.graphs.core.context import Budget, Context, SubrunRequest
 from sleuth.graphs.core.method import CHAT, describe_errors
+from sleuth.graphs.core.tracing import traced
 from sleuth.graphs.registry import METHODS, OTHERS, runnable, without_replies
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, CheckpointerSubruns
 from sleuth.graphs.runs.request import check_question
@@ -33,7 +34,6 @@ from sleuth.tools.errors import RunError, SleuthError, UsageError
 from sleuth.tools.langgraph_internals import COPY
 from sleuth.tools.storage.archive import Archive, SqlArchive
 from sleuth.tools.storage.database import open_engine, sqlite_url
-from sleuth.tools.tracing.callbacks import traced
 
 
 class UserVisibleError(RuntimeError):

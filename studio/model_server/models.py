@@ -55,9 +55,3 @@ READER = read_toml(Path(__file__).with_name("reader.toml"), WeightsFile)
 """The base of the large evidence checker."""
 PACKAGED = {name: folder for name in MODELS if (folder := Path(__file__).with_name(name)).is_dir()}
 """The folders of the packaged adapters by the name of their model, each with a model card, and perhaps thresholds."""
-DEMO_NOTICES = {
-    name: f"{name} is a demo model: {model.expect}. Get a real one: ollama pull qwen3:4b && sleuth init"
-    for name, model in MODELS.items()
-    if name in PACKAGED
-}
-"""What users of an embedded model read, by its name."""

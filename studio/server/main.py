@@ -9,12 +9,12 @@ from contextlib import AsyncExitStack
 import uvicorn
 from fastapi import FastAPI
 
+from sleuth.graphs.core.tracing import backend
 from sleuth.studio.server.app import create_app
 from sleuth.studio.server.state import server_state_of
 from sleuth.studio.server.telemetry.logs import LogFormat, configure_logging
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings, Tracing, is_loopback
-from sleuth.tools.tracing.callbacks import export_now
 
 SHUTDOWN_TIMEOUT = 10
 """Seconds that open connections have to end."""
@@ -65,7 +65,8 @@ class Server(uvicorn.Server):
         await server_state_of(self._app).close()
         await super().shutdown(sockets)
         await self._open.aclose()
-        await asyncio.to_thread(export_now, self._tracing)
+        if self._tracing == "otel":
+            await asyncio.to_thread(backend(self._tracing).export_now)
 
 
 def serve(

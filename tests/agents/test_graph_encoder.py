@@ -17,7 +17,7 @@ from sleuth.agents.roles.inputs import PassageInput, QuestionInput
 from sleuth.agents.roles.planning import BEGIN, SoFar
 from sleuth.agents.roles.reading import ANSWER_FROM_FACTS, EXTRACT
 from sleuth.tools.errors import UsageError
-from sleuth.tools.storage.triples import Triple
+from sleuth.tools.types import Triple
 
 ODA, VARN, ISK = ("Oda", "born in", "Varn"), ("Varn", "lies in", "Kestrow"), ("Isk", "flows into", "the Orrel")
 LINE = st.text(alphabet="ab [1]S>|P> O/source<\u2028", min_size=1, max_size=20).map(lambda text: f"x{text}y")

@@ -11,7 +11,7 @@ from sleuth.agents.llm.endpoint import Endpoint
 from sleuth.tools.http import bounded_async_client, bounded_client
 from sleuth.tools.search.vectors.embedder import EndpointEmbedder
 from sleuth.tools.settings import Settings, client_options
-from sleuth.tools.tracing.callbacks import direct_session
+from sleuth.tools.tracing.tracers import direct_session
 
 ROOT = Path(__file__).parents[2]
 CLIENTS = {"Client", "AsyncClient", "Session", "urlopen"}
@@ -86,6 +86,6 @@ def test_every_client_of_the_product_takes_the_same_options() -> None:
                         others.append(f"{path.relative_to(ROOT)}: {name}")
     # Downloads of models follow the environment, as those of packages do.
     assert others == [
-        "tools/tracing/callbacks.py: requests.Session",
+        "tools/tracing/tracers.py: requests.Session",
         "studio/model_server/weights.py: httpx2.AsyncClient",
     ]

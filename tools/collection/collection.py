@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from sleuth.tools.collection.index_set import IndexSet, OnIndexed, ignore
-from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
+from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced, needs_part
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.search.index import Index, IndexName
 from sleuth.tools.search.keyword_index import KeywordIndex
@@ -32,12 +32,12 @@ from sleuth.tools.storage.catalogue import Catalogue, Listed
 from sleuth.tools.storage.database import catalogue_url, in_thread, warn_of_loss
 from sleuth.tools.storage.filters import parse_filter
 from sleuth.tools.storage.locks import require_restored
-from sleuth.tools.storage.triples import SqlTriples
 from sleuth.tools.types import Document, Hit, Passage
 
 if TYPE_CHECKING:
     from sleuth.tools.search.knowledge_graph import NameGraph, NameGraphCache
     from sleuth.tools.search.reranker import Reranker
+    from sleuth.tools.storage.triples import SqlTriples
 
 _log = logging.getLogger(__name__)
 
@@ -84,7 +84,8 @@ class Collection:
     @cached_property
     def name_graphs(self) -> "NameGraphCache":
         """Return the knowledge graph of stored triples."""
-        from sleuth.tools.search.knowledge_graph import NameGraphCache
+        with needs_part("triples", "Search mode knowledge-graph"):
+            from sleuth.tools.search.knowledge_graph import NameGraphCache
 
         return NameGraphCache(self.catalogue, self.indexes.name_vectors_file, self._embedder)
 
@@ -174,7 +175,7 @@ class Collection:
         """Return the graph of the names in stored triples."""
         return self.name_graphs.graph()
 
-    def triples(self, *, model: str = "") -> SqlTriples:
+    def triples(self, *, model: str = "") -> "SqlTriples":
         """Return the triples in the passages; only methods that concern one model need its name."""
         return self.catalogue.triples(model=model)
 
@@ -294,9 +295,9 @@ class Collection:
         if query.mode == "graph":
             return search_graph(query, indexes, self.catalogue.passages, self._ranking_model)
         if query.mode == "knowledge-graph":
+            graph, fetch, count = self.name_graphs.graph(), self.catalogue.passages, self.catalogue.count_passages()
             from sleuth.tools.search.knowledge_graph import search_knowledge_graph
 
-            graph, fetch, count = self.name_graphs.graph(), self.catalogue.passages, self.catalogue.count_passages()
             return search_knowledge_graph(query, indexes, fetch, graph, passages=count, allowed=allowed)
         searched = (index for index in indexes.values() if isinstance(index, KeywordIndex | VectorIndex))
         lists = [index.search(query.text, fetch_depth(query.k)) for index in searched]

@@ -17,7 +17,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from sleuth.tools.errors import StoreBusy, StoreError
+from sleuth.tools.errors import StoreBusy, StoreError, needs_part
 from sleuth.tools.search.entity_graph.index import GraphIndex
 from sleuth.tools.search.index import Index, IndexName
 from sleuth.tools.search.keyword_index import KeywordIndex
@@ -292,7 +292,8 @@ def open_vectors(settings: Settings, embedder: Embedder) -> VectorIndex:
     options: dict[str, Any] = {"owner": settings.owner, "collection": settings.collection, "embedder": embedder}
     if settings.vectors == "chroma":
         return ChromaIndex(settings.chroma_url or settings.home / "chroma", **options)
-    from sleuth.tools.search.vectors.pgvector_index import PgVectorIndex
+    with needs_part("postgres", "SLEUTH_VECTORS=pgvector"):
+        from sleuth.tools.search.vectors.pgvector_index import PgVectorIndex
 
     return PgVectorIndex(settings.database_url, **options)
 

@@ -8,12 +8,12 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from sleuth.tools.documents.community_loaders import check_names
 from sleuth.tools.documents.corpus import is_corpus
 from sleuth.tools.documents.formats.archives import ZIP, members_of
-from sleuth.tools.documents.loading import FORMATS, NO_LOADERS, Loaders, is_sidecar
+from sleuth.tools.documents.loading import NO_LOADERS, Loaders, is_sidecar
+from sleuth.tools.documents.readers import formats
 from sleuth.tools.documents.resource_limits import is_folder, ordinary_size, printable
-from sleuth.tools.errors import DocumentError, UsageError
+from sleuth.tools.errors import DocumentError, UsageError, needs_part
 from sleuth.tools.text.normalization import decode
 
 NOT_READ = "files of this type are not read. Convert it, for example to PDF or text."
@@ -62,7 +62,11 @@ def find_files(roots: Iterable[Path], loaders: Loaders) -> Iterator[Item]:
     A hidden folder is yielded instead of its files, unless it is named. A folder that may not be read, and an archive
     that cannot be opened, are yielded so that reading them reports the error. Raises as `list_files`.
     """
-    check_names(loaders.values())
+    if loaders:
+        with needs_part("formats", "SLEUTH_LOADERS"):
+            from sleuth.tools.documents.community_loaders import check_names
+
+        check_names(loaders.values())
     seen: set[Path] = set()
     for root in roots:
         if not os.path.exists(root):  # noqa: PTH110  (Path.exists raises where a folder above may not be entered)
@@ -88,7 +92,7 @@ def _members(archive: Path, relative: PurePosixPath, loaders: Loaders) -> Iterat
         return
     for name in names:
         suffix = PurePosixPath(name).suffix.lower()
-        is_read = suffix in {*FORMATS, *loaders}
+        is_read = suffix in {*formats(), *loaders}
         reason = "archives in archives are not read. Unpack it." if suffix == ZIP else NOT_READ
         yield Item(path=archive, document_id=printable(relative, name), member=name, reason="" if is_read else reason)
 
@@ -119,7 +123,7 @@ def _reason(file: Path, loaders: Loaders) -> str:
         return ""
     if not file.suffix and not _is_text(file):
         return "has no suffix, and is not text."
-    return "" if file.suffix.lower() in {*FORMATS, *loaders} else NOT_READ
+    return "" if file.suffix.lower() in {*formats(), *loaders} else NOT_READ
 
 
 def _is_text(file: Path) -> bool:

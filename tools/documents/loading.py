@@ -5,10 +5,9 @@ All functions and methods block: call them in a thread.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from mimetypes import guess_type
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -17,17 +16,7 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter
 
 from sleuth.tools.documents.chunking import is_markdown, split
-from sleuth.tools.documents.community_loaders import read_with
 from sleuth.tools.documents.formats.archives import ZIP, members_of, read_member
-from sleuth.tools.documents.formats.book_formats import (
-    ReadAttachment,
-    read_eml,
-    read_epub,
-    read_mbox,
-    read_msg,
-    read_notebook,
-)
-from sleuth.tools.documents.formats.calendar_formats import read_calendar, read_contacts
 from sleuth.tools.documents.formats.content import (
     Content,
     Section,
@@ -40,22 +29,8 @@ from sleuth.tools.documents.formats.content import (
     parts,
     row_marks,
 )
-from sleuth.tools.documents.formats.data_formats import read_json, read_json_lines, read_subtitles, read_xml
-from sleuth.tools.documents.formats.excel_format import read_xlsx
-from sleuth.tools.documents.formats.html_format import read_html
-from sleuth.tools.documents.formats.old_office_formats import read_doc, read_ppt, read_xls
-from sleuth.tools.documents.formats.opendocument_format import read_odf
-from sleuth.tools.documents.formats.pdf_format import read_pdf
-from sleuth.tools.documents.formats.plain_formats import (
-    read_asciidoc,
-    read_markdown,
-    read_plain,
-    read_rst,
-    read_table,
-)
-from sleuth.tools.documents.formats.powerpoint_format import read_pptx
 from sleuth.tools.documents.formats.tables import repeat_headers
-from sleuth.tools.documents.formats.word_format import read_docx, read_rtf
+from sleuth.tools.documents.readers import BINARY, MAILS, formats, reader_of
 from sleuth.tools.documents.resource_limits import (
     BOUNDS,
     MAX_FILE_BYTES,
@@ -67,7 +42,7 @@ from sleuth.tools.documents.resource_limits import (
     within,
 )
 from sleuth.tools.documents.worker import Worker, WorkerError
-from sleuth.tools.errors import DocumentError
+from sleuth.tools.errors import DocumentError, needs_part
 from sleuth.tools.places import Marks, location, places_within
 from sleuth.tools.text.encoded_data import LEFT_OUT, without_encoded_data
 from sleuth.tools.text.normalization import decode, encoding_doubt, normalize, title_from
@@ -83,78 +58,6 @@ Loaders = Mapping[str, str]
 """The loader class of langchain-community for files with a suffix: `{".ipynb": "NotebookLoader"}`."""
 NO_LOADERS: Loaders = MappingProxyType({})
 
-Read = Callable[[bytes], Content]
-"""A reader of a format."""
-
-_OFFICE = "application/vnd.openxmlformats-officedocument"
-_OPEN = "application/vnd.oasis.opendocument"
-FORMATS: dict[str, tuple[str, Read]] = {
-    "": ("text/plain", read_plain),
-    ".txt": ("text/plain", read_plain),
-    ".md": ("text/markdown", read_markdown),
-    ".markdown": ("text/markdown", read_markdown),
-    ".rst": ("text/x-rst", read_rst),
-    ".adoc": ("text/asciidoc", read_asciidoc),
-    ".asciidoc": ("text/asciidoc", read_asciidoc),
-    ".html": ("text/html", read_html),
-    ".htm": ("text/html", read_html),
-    ".xhtml": ("text/html", read_html),
-    ".pdf": ("application/pdf", read_pdf),
-    ".docx": (f"{_OFFICE}.wordprocessingml.document", read_docx),
-    ".pptx": (f"{_OFFICE}.presentationml.presentation", read_pptx),
-    ".xlsx": (f"{_OFFICE}.spreadsheetml.sheet", read_xlsx),
-    ".odt": (f"{_OPEN}.text", read_odf),
-    ".odp": (f"{_OPEN}.presentation", read_odf),
-    ".ods": (f"{_OPEN}.spreadsheet", read_odf),
-    ".rtf": ("application/rtf", read_rtf),
-    ".epub": ("application/epub+zip", read_epub),
-    ".eml": ("message/rfc822", read_eml),
-    ".mbox": ("application/mbox", read_mbox),
-    ".msg": ("application/vnd.ms-outlook", read_msg),
-    ".ipynb": ("application/x-ipynb+json", read_notebook),
-    ".csv": ("text/csv", read_table),
-    ".tsv": ("text/tab-separated-values", read_table),
-    ".doc": ("application/msword", read_doc),
-    ".ppt": ("application/vnd.ms-powerpoint", read_ppt),
-    ".xls": ("application/vnd.ms-excel", read_xls),
-    ".xlsb": ("application/vnd.ms-excel", read_xls),
-    ".json": ("application/json", read_json),
-    ".jsonl": ("application/jsonl", read_json_lines),
-    ".ndjson": ("application/jsonl", read_json_lines),
-    ".xml": ("application/xml", read_xml),
-    ".rss": ("application/xml", read_xml),
-    ".atom": ("application/xml", read_xml),
-    ".srt": ("application/x-subrip", read_subtitles),
-    ".vtt": ("text/vtt", read_subtitles),
-    ".ics": ("text/calendar", read_calendar),
-    ".vcf": ("text/vcard", read_contacts),
-}
-_VARIANTS = {
-    ".docx": ".docm .dotx .dotm",
-    ".pptx": ".pptm .ppsx .ppsm .potx .potm",
-    ".xlsx": ".xlsm .xltx .xltm",
-    ".odt": ".ott",
-    ".odp": ".otp",
-    ".ods": ".ots",
-}
-FORMATS |= {variant: FORMATS[suffix] for suffix, variants in _VARIANTS.items() for variant in variants.split()}
-"""The media type of files with a suffix or without one, and their reader."""
-_CODE = """
-bash c cc clj cpp cs css cxx dart ex exs erl fs go h hh hpp hs java jl js jsx kt less lisp lua m ml nim org php pl pm
-ps1 py pyi r rb rs scala scss sh sql svelte swift tex ts tsx vb vue zig zsh
-"""
-SOURCE_CODE = frozenset(f".{name}" for name in _CODE.split())
-"""Suffixes of files that are read as plain text."""
-FORMATS |= dict.fromkeys(sorted(SOURCE_CODE), ("text/x-source", read_plain))
-_PLAIN = SOURCE_CODE | {"", ".txt", ".md", ".markdown", ".rst", ".adoc", ".asciidoc", ".csv", ".tsv"}
-_PLAIN |= {".json", ".jsonl", ".ndjson", ".srt", ".vtt", ".ics", ".vcf"}
-"""Suffixes of files that are read without a parser of any size."""
-
-
-_MAILS: Mapping[Read, Callable[[bytes, ReadAttachment], Content]] = {
-    reader: reader for reader in (read_eml, read_mbox, read_msg)
-}
-_BINARY = frozenset({read_pdf, read_docx, read_pptx, read_xlsx, read_odf, read_epub, read_msg})
 _PAGE = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype html|html|head|body)\b", re.IGNORECASE)
 _POINTER = re.compile(rb"(version https://git-lfs\.github\.com/spec/)|/annex/objects/")
 
@@ -229,7 +132,9 @@ class FileReader:
             size = ordinary_size(path)
         except (DocumentError, OSError):
             return True
-        return size == 0 or (size <= LIGHT_BYTES and path.suffix.lower() in _PLAIN - self._loaders.keys())
+        suffix = path.suffix.lower()
+        is_light = suffix in formats() and formats()[suffix].is_light and suffix not in self._loaders
+        return size == 0 or (size <= LIGHT_BYTES and is_light)
 
 
 def load(path: Path, member: str = "", *, loaders: Loaders = NO_LOADERS, bounds: Bounds = BOUNDS) -> LoadedDocument:
@@ -310,13 +215,13 @@ def load_from_json(request: dict[str, Any], bounds: Bounds) -> dict[str, Any]:
 
 def _content(path: Path, member: str, loaders: Loaders, ocr_languages: str) -> tuple[str, Content]:
     """Return the media type and the content."""
-    suffix, formats = within(path, member).suffix.lower(), {**FORMATS, **loaders}
+    suffix, readable = within(path, member).suffix.lower(), {**formats(), **loaders}
     if suffix == ZIP and suffix not in loaders:
         members_of(path)
         raise DocumentError("has no files in it. Fill it, or leave it out.")
-    if suffix not in formats and not is_folder(path):
+    if suffix not in readable and not is_folder(path):
         raise DocumentError(
-            f"files of this type are not read. Convert it to one of {', '.join(filter(None, formats))}."
+            f"files of this type are not read. Convert it to one of {', '.join(filter(None, readable))}."
         )
     data = read_original(path, member)  # also for a loader class: its own errors for an unreadable file are poor
     if suffix in loaders:
@@ -334,19 +239,16 @@ def _read(suffix: str, data: bytes, ocr_languages: str) -> tuple[str, Content]:
     def attachment(name: str, data: bytes) -> Sequence[Section]:
         inner = PurePath(name).suffix.lower()
         with damage_of(f"a {inner} file"):
-            return _read(inner, data, ocr_languages)[1].sections if inner in FORMATS and inner else ()
+            return _read(inner, data, ocr_languages)[1].sections if inner in formats() and inner else ()
 
     if pointer := _POINTER.match(data):
         tool, command = ("Git LFS", "git lfs pull") if pointer[1] else ("git-annex", "git annex get")
         raise DocumentError(f"is a pointer of {tool}: its content is not on this computer. Get it with `{command}`.")
-    media_type, reader = FORMATS[suffix]
-    if reader in _BINARY and _PAGE.match(data):
+    format = formats()[suffix]
+    if format.reader in BINARY and _PAGE.match(data):
         raise DocumentError("is a web page under another suffix, perhaps one to log in. Download the file again.")
-    if reader is read_pdf:
-        return media_type, read_pdf(data, ocr_languages)
-    if reader in _MAILS:
-        return media_type, _MAILS[reader](data, attachment)
-    return media_type, reader(data)
+    more = (ocr_languages,) if suffix == ".pdf" else (attachment,) if format.reader in MAILS else ()
+    return format.media_type, reader_of(suffix)(data, *more)
 
 
 def _reason_for_no_text(media_type: str, data: bytes) -> str:
@@ -363,6 +265,9 @@ def _reason_for_no_text(media_type: str, data: bytes) -> str:
 
 def _read_with(loader: str, path: Path, member: str, data: bytes) -> Content:
     """Read a file with a loader class, which takes a path: a file of an archive is unpacked."""
+    with needs_part("formats", "SLEUTH_LOADERS"):
+        from sleuth.tools.documents.community_loaders import read_with
+
     if not member:
         return read_with(loader, path)
     with TemporaryDirectory() as folder:
@@ -375,12 +280,6 @@ def read_original(path: Path, member: str = "") -> bytes:
     """Return the bytes of a file, or of a file in a zip archive; raise DocumentError if it cannot be read."""
     data = read_bytes(path)
     return read_member(data, member, limit=MAX_FILE_BYTES) if member else data
-
-
-def media_type_of(path: Path) -> str:
-    """Return the media type of a file by its name."""
-    suffix = path.suffix.lower()
-    return FORMATS[suffix][0] if suffix in FORMATS else guess_type(path.name)[0] or "application/octet-stream"
 
 
 def _modified(path: Path) -> str:

@@ -54,7 +54,7 @@ class FolderDiff:
         return not (self.added or self.updated or self.removed)
 
 
-def compare_folder(folder: Path, changed: Set[Path] | None, collection: Collection, reader: BatchReader) -> FolderDiff:
+def compare_files(folder: Path, changed: Set[Path] | None, collection: Collection, reader: BatchReader) -> FolderDiff:
     """Compare a folder with the documents of a collection by path and content; new files are not read.
 
     Args:

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import StoreBusy, UsageError, extra
 from sleuth.tools.ingestion.batch_reader import Failure
-from sleuth.tools.ingestion.folder_diff import FolderDiff
+from sleuth.tools.ingestion.folder_diff import FolderDiff, compare_files
 from sleuth.tools.ingestion.ingestion import (
     NO_META,
     Ingestion,
@@ -43,7 +43,7 @@ async def compare_folder(folder: Path, *, settings: Settings, changed: frozenset
     """
     opening = Collection.open(settings, check_embedder=False)
     async with await opening as collection, Ingestion(collection) as ingestion:
-        diff = await ingestion.compare_folder(folder, changed)
+        diff = await asyncio.to_thread(compare_files, folder, changed, collection, ingestion.reader)
     return await asyncio.to_thread(_without_named, diff, settings.home / UNREADABLE)
 
 

@@ -8,8 +8,8 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence, Set
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -22,9 +22,8 @@ from sleuth.tools.documents.formats.content import clean_meta
 from sleuth.tools.documents.loading import read_original
 from sleuth.tools.documents.parallel_reading import LocalWorkers, Workers, default_workers
 from sleuth.tools.documents.resource_limits import Bounds
-from sleuth.tools.errors import DocumentError, StoreError, UsageError
+from sleuth.tools.errors import DocumentError, MissingPart, StoreError, UsageError, needs_part
 from sleuth.tools.ingestion.batch_reader import Batch, BatchReader, Failure
-from sleuth.tools.ingestion.folder_diff import FolderDiff, compare_folder
 from sleuth.tools.search.index import IndexName
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.search.vectors.embedder import LocalEmbedder, make_embedder
@@ -138,7 +137,7 @@ class Ingestion:
         self._catalogue = collection.catalogue
         self._indexes = collection.indexes
         self._workers = make_workers(collection.settings)
-        self._reader = BatchReader(collection.catalogue, self._workers)
+        self.reader = BatchReader(collection.catalogue, self._workers)
 
     async def __aenter__(self) -> Self:
         return self
@@ -206,22 +205,18 @@ class Ingestion:
     @in_thread
     def finish(self) -> None:
         """Delete unused vectors, names and file copies of deleted passages: the end of every change."""
-        if self._indexes.name_vectors_file.exists():
-            self.collection.name_graphs.prune()
+        with suppress(MissingPart):  # without the part `triples` nobody reads them
+            if self._indexes.name_vectors_file.exists():
+                self.collection.name_graphs.prune()
         self.collection.originals.delete_unused()
         self._indexes.finish()
-
-    @in_thread
-    def compare_folder(self, folder: Path, changed: Set[Path] | None = None) -> FolderDiff:
-        """Return the differences between a folder and the collection, as `folder_diff.compare_folder` does."""
-        return compare_folder(folder, changed, self.collection, self._reader)
 
     async def _read(
         self, files: Sequence[Item], stopped: Callable[[], bool], meta: Mapping[str, str], progress: "_Progress"
     ) -> IngestReport:
         """Read files into the catalogue; update the indexes, the slow part, in parallel with the next batch."""
         counts, warnings = Counter[str](), list[str]()
-        batches = self._reader.batches(files, stopped)
+        batches = self.reader.batches(files, stopped)
         indexing: asyncio.Task[None] | None = None
         try:
             while (batch := await asyncio.to_thread(next, batches, None)) is not None:
@@ -327,7 +322,8 @@ def make_workers(settings: Settings) -> Workers:
         ocr_languages=settings.ocr_languages,
     )
     if settings.ray:
-        from sleuth.tools.ingestion.ray_cluster import RayWorkers
+        with needs_part("ray", "SLEUTH_RAY"):
+            from sleuth.tools.ingestion.ray_cluster import RayWorkers
 
         return RayWorkers(settings.ray, loaders=settings.loaders, bounds=bounds)
     return LocalWorkers(settings.ingest_workers or default_workers(), loaders=settings.loaders, bounds=bounds)
@@ -337,7 +333,8 @@ def make_passage_embedder(settings: Settings) -> Embedder:
     """Return the embedder of the settings; with a cluster, a model that is loaded here embeds passages there."""
     embedder = make_embedder(settings)
     if settings.ray and isinstance(embedder, LocalEmbedder):
-        from sleuth.tools.ingestion.ray_cluster import RayEmbedder
+        with needs_part("ray", "SLEUTH_RAY"):
+            from sleuth.tools.ingestion.ray_cluster import RayEmbedder
 
         return RayEmbedder(settings.ray, embedder)
     return embedder

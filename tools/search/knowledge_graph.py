@@ -19,10 +19,9 @@ from sleuth.tools.search.ranking import MOST_REASONS, Fetch
 from sleuth.tools.search.retriever import Query, Scored, fetch_depth, fuse
 from sleuth.tools.search.vectors import Embedder, VectorIndex
 from sleuth.tools.storage.catalogue import Catalogue
-from sleuth.tools.storage.triples import Triple
 from sleuth.tools.text.names import find_mentions, kept_names, name_id
 from sleuth.tools.text.tokenization import Span, name_key, sentence_spans
-from sleuth.tools.types import Explanation, Hit, Passage, Reason
+from sleuth.tools.types import Explanation, Hit, Passage, Reason, Triple
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

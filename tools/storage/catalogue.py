@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from sqlalchemy import (
@@ -26,12 +26,13 @@ from sqlalchemy import (
     update,
 )
 
-from sleuth.tools.errors import UnknownName, UsageError
+from sleuth.tools.errors import UnknownName, UsageError, needs_part
 from sleuth.tools.storage.database import batches, open_engine, transaction
 from sleuth.tools.storage.filters import Filter
 from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id, select_similar
 from sleuth.tools.storage.schema import (
     collections,
+    delete_orphaned_triples,
     documents,
     journal,
     meta,
@@ -41,8 +42,10 @@ from sleuth.tools.storage.schema import (
     prepare_tables,
     rows_of,
 )
-from sleuth.tools.storage.triples import SqlTriples, delete_orphaned
 from sleuth.tools.types import Document, Passage, now
+
+if TYPE_CHECKING:
+    from sleuth.tools.storage.triples import SqlTriples
 
 ChangeKind = Literal["add", "delete"]
 Difference = Literal["added", "updated", "unchanged"]
@@ -364,8 +367,11 @@ class Catalogue:
                 row = {"owner": self.owner, "name": self.collection, "embedder": name}
                 connection.execute(insert(collections).values(row))
 
-    def triples(self, *, model: str = "") -> SqlTriples:
+    def triples(self, *, model: str = "") -> "SqlTriples":
         """Return the triples in this collection's passages; only methods that concern one model need its name."""
+        with needs_part("triples", "A store of triples"):
+            from sleuth.tools.storage.triples import SqlTriples
+
         return SqlTriples(self.engine, self.place, model=model)
 
     def _begin(self, *, write: bool = False) -> AbstractContextManager[Connection]:
@@ -434,7 +440,7 @@ class Catalogue:
 
     def _forget(self, connection: Connection, fingerprints: Sequence[str]) -> None:
         for part in batches(fingerprints):
-            delete_orphaned(connection, self.place, part)
+            delete_orphaned_triples(connection, self.place, part)
 
     def _record(self, connection: Connection, kind: ChangeKind, changed: Mapping[str, str]) -> None:
         """Append to the journal, one row per document; `changed` maps passage ids to document ids."""

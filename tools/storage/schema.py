@@ -1,7 +1,7 @@
 """Tables of the catalogue, the same for SQLite and Postgres, and their migrations."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    delete,
     insert,
     select,
     text,
@@ -164,6 +165,24 @@ journal = Table(
 def rows_of(table: Table, place: Mapping[str, str]) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     """Return the conditions for the rows of one collection; `place` has its owner and its name as `collection`."""
     return table.c.owner == place["owner"], table.c.collection == place["collection"]
+
+
+def delete_orphaned_triples(connection: Connection, place: Mapping[str, str], fingerprints: Collection[str]) -> None:
+    """Delete the triples of contents that no passage of the collection has."""
+    query = select(triples.c.content_hash).where(*rows_with(triples, place, fingerprints))
+    if read := set(connection.scalars(query)):
+        gone = read - present(connection, place, read)
+        connection.execute(delete(triples).where(*rows_with(triples, place, gone)))
+
+
+def present(connection: Connection, place: Mapping[str, str], fingerprints: Collection[str]) -> set[str]:
+    """Return those of the fingerprints that a passage of the collection has."""
+    return set(connection.scalars(select(passages.c.content_hash).where(*rows_with(passages, place, fingerprints))))
+
+
+def rows_with(table: Table, place: Mapping[str, str], fingerprints: Collection[str]) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions for the rows of one collection with these fingerprints."""
+    return (*rows_of(table, place), table.c.content_hash.in_(fingerprints))
 
 
 def parse_row(kind: type[T], row: Row[Any]) -> T:

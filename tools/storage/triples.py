@@ -5,36 +5,17 @@ Triples belong to one model and one version of the prompt. They are deleted with
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
-from sqlalchemy import ColumnElement, Connection, Engine, Table, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, select, update
 
 from sleuth.tools.storage.database import in_thread, transaction
-from sleuth.tools.storage.schema import meta, parse_row, passages, rows_of, triples
-from sleuth.tools.types import Passage
-
-Triple = tuple[str, str, str]
-"""Subject, predicate and object."""
+from sleuth.tools.storage.schema import meta, parse_row, passages, present, rows_of, rows_with, triples
+from sleuth.tools.types import Passage, Triple
 
 _MOST_ROWS = 1000
 """Limit of passages for one name."""
-
-
-class MemoryTriples:
-    """A store for tests and for graphs that run without a catalogue."""
-
-    def __init__(self) -> None:
-        self.kept: dict[tuple[str, str], list[Triple]] = {}
-
-    async def get(self, fingerprints: Iterable[str], *, version: str) -> dict[str, list[Triple]]:
-        """Return the triples of those passages that were read before; a passage without any has an empty list."""
-        return {mark: self.kept[version, mark] for mark in fingerprints if (version, mark) in self.kept}
-
-    async def put(self, extracted: Mapping[str, Sequence[Triple]], *, version: str) -> None:
-        """Store the triples of passages that were read."""
-        self.kept.update({(version, mark): list(those) for mark, those in extracted.items()})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,7 +45,7 @@ class SqlTriples:
         """Return the triples of those passages that were read before; a passage without any has an empty list."""
         hashes = set(fingerprints)
         query = select(triples.c.content_hash, triples.c.triples).where(
-            *_at(triples, self._place, hashes), triples.c.model == self._model, triples.c.version == version
+            *rows_with(triples, self._place, hashes), triples.c.model == self._model, triples.c.version == version
         )
         with transaction(self._engine) as connection:
             return {row.content_hash: parse_triples(row.triples) for row in connection.execute(query)}
@@ -78,10 +59,10 @@ class SqlTriples:
         with transaction(self._engine, write=True) as connection:
             rows = [
                 {**self._place, **made_by, "content_hash": mark, "triples": json.dumps(extracted[mark])}
-                for mark in sorted(_present(connection, self._place, extracted))
+                for mark in sorted(present(connection, self._place, extracted))
             ]
             older = (triples.c.model == self._model, triples.c.version == version)
-            connection.execute(delete(triples).where(*_at(triples, self._place, extracted), *older))
+            connection.execute(delete(triples).where(*rows_with(triples, self._place, extracted), *older))
             if rows:
                 connection.execute(insert(triples), rows)
             # Data derived from triples compares this number; deletions are in the journal.
@@ -169,26 +150,6 @@ class SqlTriples:
 
     def _counter(self, connection: Connection) -> int:
         return int(connection.scalar(select(meta.c.value).where(meta.c.key == self._counter_key)) or 0)
-
-
-TripleStore: TypeAlias = MemoryTriples | SqlTriples
-"""Store of triples by the fingerprints of passages and the version of the prompt."""
-
-
-def delete_orphaned(connection: Connection, place: Mapping[str, str], fingerprints: Collection[str]) -> None:
-    """Delete the triples of contents that no passage of the collection has."""
-    query = select(triples.c.content_hash).where(*_at(triples, place, fingerprints))
-    if read := set(connection.scalars(query)):
-        gone = read - _present(connection, place, read)
-        connection.execute(delete(triples).where(*_at(triples, place, gone)))
-
-
-def _present(connection: Connection, place: Mapping[str, str], fingerprints: Collection[str]) -> set[str]:
-    return set(connection.scalars(select(passages.c.content_hash).where(*_at(passages, place, fingerprints))))
-
-
-def _at(table: Table, place: Mapping[str, str], fingerprints: Collection[str]) -> tuple[ColumnElement[bool], ...]:
-    return (*rows_of(table, place), table.c.content_hash.in_(fingerprints))
 
 
 def _same_content() -> ColumnElement[bool]:

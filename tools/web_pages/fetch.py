@@ -23,10 +23,9 @@ Resolver = Callable[[str, int], Awaitable[list[str]]]
 
 # Azure and Oracle serve metadata at addresses that count as public; NAT64, 6to4 and Teredo lead to any of IPv4.
 _NEVER = tuple(
-    ip_network(network)
-    for network in (
-        *("168.63.129.16/32", "192.0.0.0/24"),
-        *("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "fec0::/10"),
+    map(
+        ip_network,
+        ["168.63.129.16/32", "192.0.0.0/24", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "fec0::/10"],
     )
 )
 
@@ -56,11 +55,13 @@ _HEADERS = {"User-Agent": "sleuth", "Accept": "text/html,application/xhtml+xml",
 _PORTS = {"http": 80, "https": 443}
 
 
-async def get_pages(places: Sequence[str]) -> list[Page]:
-    """Return the pages at these places, in order; only http:// and https:// go to the network."""
+async def get_pages(places: Sequence[Page | str]) -> list[Page]:
+    """Return the given pages and those at places, in order; only http:// and https:// go to the network."""
     pages: list[Page] = []
     for place in places:
-        if place.lower().startswith(("http://", "https://")):
+        if isinstance(place, Page):
+            pages.append(place)
+        elif place.lower().startswith(("http://", "https://")):
             pages.append(await fetch_page(place))
         else:
             pages += await asyncio.to_thread(read_page_file, Path(place))

@@ -20,7 +20,6 @@ from langgraph.graph import START, StateGraph
 from pydantic import AfterValidator, Field
 
 from sleuth.agents.formatting import SubQuery
-from sleuth.agents.graph_encoder import ModelWithGraph, describe_missing, is_graph_model
 from sleuth.agents.model import Model
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.role import Role
@@ -37,12 +36,18 @@ from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer, 
 from sleuth.graphs.evidence.retrieval import Round, make_query, search_once
 from sleuth.graphs.methods.ras import triple_graph
 from sleuth.graphs.methods.ras.triple_graph import Fact, PassageTriples, RenderedFacts, cite_facts, entity_key
+from sleuth.tools.errors import needs_part
 from sleuth.tools.search import Mode
 from sleuth.tools.types import Passage
 
 
 def _graph_model(folder: str) -> str:
-    if folder and not is_graph_model(Path(folder)):
+    if not folder:
+        return folder
+    with needs_part("graph-model", "The setting graph_model of ras"):
+        from sleuth.agents.graph_encoder import describe_missing, is_graph_model
+
+    if not is_graph_model(Path(folder)):
         raise ValueError(describe_missing(folder))
     return folder
 
@@ -78,7 +83,11 @@ class Settings(CheckedSettings):
 
     def model_for(self, model: Model, context: Context) -> Model:
         """Return the model that also reads the graph as a soft token, if `graph_model` names one."""
-        return ModelWithGraph(model, self.graph_model, context.embedder) if self.graph_model else model
+        if not self.graph_model:
+            return model
+        from sleuth.agents.graph_encoder import ModelWithGraph
+
+        return ModelWithGraph(model, self.graph_model, context.embedder)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,11 +18,11 @@ from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.roles.inputs import PassageInput
 from sleuth.agents.roles.reading import EXTRACT, Extraction
 from sleuth.graphs.core.answer import Citation, Entity, Graph, Relation
+from sleuth.graphs.core.triples import TripleStore
 from sleuth.graphs.evidence.citations import find_support
 from sleuth.graphs.evidence.retrieval import as_sources
-from sleuth.tools.storage.triples import Triple, TripleStore
 from sleuth.tools.text.normalization import comparison_key, single_line
-from sleuth.tools.types import Passage
+from sleuth.tools.types import Passage, Triple
 
 _ARTICLE = re.compile(r"^(?:the|an|a) (?=\S)")
 _MARKS = " \"'“”‘’«».,;:!?()[]"

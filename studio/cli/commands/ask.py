@@ -13,11 +13,11 @@ from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
-from sleuth.studio.client.sleuth import Sleuth, open_sleuth
+from sleuth.studio.client.sleuth import Sleuth, open_sleuth, with_pages
+from sleuth.studio.console.notices import warn_of_demo
 from sleuth.studio.console.output import JsonOption, emit, progress_console
 from sleuth.studio.console.run_view import answer_view, watch
-from sleuth.studio.model_server.notices import warn_of_demo
-from sleuth.tools.errors import UsageError
+from sleuth.tools.errors import UsageError, needs_part
 
 
 @run_async
@@ -78,11 +78,7 @@ async def ask(
         label=label,
         with_collection=with_collection,
     )
-    if page:
-        from sleuth.tools.web_pages.fetch import get_pages
-        from sleuth.tools.web_pages.reading import read_pages
-
-        request = request.model_copy(update={"pages": await read_pages(await get_pages(page))})
+    request = await with_pages(request, page or ())
     async with open_sleuth(settings, command="sleuth ask") as sleuth:
         _warn_of_model(sleuth, method)
         events = sleuth.run(request)
@@ -90,7 +86,8 @@ async def ask(
         emit(answer.to_json(), as_json, answer_view(answer))
         at_terminal = not as_json and sys.stdin.isatty() and sys.stdout.isatty()
         if answer.ask_all and at_terminal and typer.confirm(f"Ask all {answer.ask_all} documents now?"):
-            from sleuth.studio.cli.commands.survey import ask_all
+            with needs_part("survey", "Asking all documents"):
+                from sleuth.studio.cli.commands.survey import ask_all
 
             await ask_all(sleuth, question, where=where, as_json=as_json)
 

@@ -23,19 +23,18 @@ from sqlalchemy import func, inspect, make_url, select
 from sleuth.agents.llm.client import LLMClient, choose_models
 from sleuth.agents.llm.endpoint import Endpoint
 from sleuth.agents.llm.server_features import find_window
+from sleuth.graphs.core.tracing import backend
 from sleuth.studio.cli.app import run_async
+from sleuth.studio.console.notices import demo_notice
 from sleuth.studio.console.output import JsonOption, activity, counted, emit
-from sleuth.studio.model_server.models import DEMO_NOTICES
 from sleuth.tools.collection import Collection
-from sleuth.tools.collection.duplicates import find_duplicates
-from sleuth.tools.errors import SleuthError, StoreError, StoreTooNew
+from sleuth.tools.errors import SleuthError, StoreError, StoreTooNew, needs_part
 from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search.vectors import NONE
 from sleuth.tools.search.vectors.embedder import find_packaged, is_default
 from sleuth.tools.settings import Settings, client_options, is_loopback, tracing_variables
 from sleuth.tools.storage.database import catalogue_url, in_thread, open_engine, transaction
 from sleuth.tools.storage.schema import SCHEMA_VERSION, documents, meta
-from sleuth.tools.tracing.callbacks import endpoint, open_tracer
 
 SECONDS = 10.0
 CONNECT_SECONDS = 4
@@ -152,6 +151,9 @@ async def examine_model(settings: Settings) -> list[Finding]:
 
 async def examine_duplicates(settings: Settings) -> list[Finding]:
     """Return a finding for each group of documents that are almost the same."""
+    with needs_part("duplicates", "sleuth doctor --duplicates"):
+        from sleuth.tools.collection.duplicates import find_duplicates
+
     async with await Collection.open(settings, check_embedder=False) as collection:
         groups = await asyncio.to_thread(find_duplicates, collection.catalogue)
     findings = []
@@ -186,7 +188,7 @@ async def _model_server(settings: Settings) -> str:
             window = await find_window(endpoint, name, listed[name], load=False)
             advice = f": {window.advice}" if window.advice else ""
             served.append(name if window.is_assumed else f"{name} ({window.tokens} tokens{advice})")
-    notices = [f". {notice}" for name, notice in DEMO_NOTICES.items() if name in names]
+    notices = [f". {notice}" for name in names if (notice := demo_notice(name))]
     return f"{settings.model_url} serves {', '.join(served)}{''.join(notices)}"
 
 
@@ -246,7 +248,8 @@ def _catalogue(settings: Settings) -> str:
 
 @in_thread
 def _pgvector(settings: Settings) -> str:
-    from sleuth.tools.search.vectors.pgvector_index import engine_of
+    with needs_part("postgres", "SLEUTH_VECTORS=pgvector"):
+        from sleuth.tools.search.vectors.pgvector_index import engine_of
 
     engine_of(settings.database_url)
     return "ready"
@@ -255,8 +258,7 @@ def _pgvector(settings: Settings) -> str:
 @in_thread
 def _tracing(settings: Settings) -> str:
     if settings.tracing != "off":
-        open_tracer(settings.tracing)
-        where = "LangSmith" if settings.tracing == "langsmith" else urlsplit(endpoint()).netloc.rpartition("@")[2]
+        where = backend(settings.tracing).destination(settings.tracing)
         what = "with questions, passages, prompts and replies" if settings.trace_texts else "without texts"
         return f"on: runs {what} are sent to {where} (SLEUTH_TRACING)"
     ignored = tracing_variables(os.environ)

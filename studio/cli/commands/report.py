@@ -20,10 +20,10 @@ from sleuth.graphs.runs.request import RunRequest
 from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.client.sleuth import open_sleuth
+from sleuth.studio.console.notices import warn_of_size
 from sleuth.studio.console.output import JsonOption, emit, format_of, progress_console, save
 from sleuth.studio.console.report_file import FORMATS
 from sleuth.studio.console.run_view import answer_view, watch
-from sleuth.studio.model_server.notices import warn_of_size
 from sleuth.tools.errors import UsageError
 
 

@@ -19,10 +19,10 @@ from sleuth.graphs.runs.request import RunRequest
 from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.client.sleuth import Sleuth, open_sleuth
+from sleuth.studio.console.notices import warn_of_size
 from sleuth.studio.console.output import JsonOption, counted, emit, format_of, progress_bars, progress_console, save
 from sleuth.studio.console.run_view import watch
 from sleuth.studio.console.survey_table import FORMATS, survey_view
-from sleuth.studio.model_server.notices import warn_of_size
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search.retriever import list_all
 

@@ -17,7 +17,8 @@ from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.schemas.checked import CheckedRoute
 from sleuth.studio.server.state import ServerState, ServerStateDep
 from sleuth.tools.collection import Collection
-from sleuth.tools.documents.loading import SIDECAR, media_type_of
+from sleuth.tools.documents.loading import SIDECAR
+from sleuth.tools.documents.readers import media_type_of
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.ingestion.ingestion import Ingestion
 from sleuth.tools.places import at_words

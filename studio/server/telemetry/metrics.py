@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from opentelemetry.context import get_current
-from opentelemetry.trace import Span, SpanKind
+from opentelemetry.trace import NoOpTracer, Span, SpanKind, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from sleuth.graphs.core.streaming import Step
+from sleuth.graphs.core.tracing import backend
 from sleuth.tools.settings import Tracing
-from sleuth.tools.tracing.callbacks import open_tracer
 
 _log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class Telemetry:
 
     def __init__(self, tracing: Tracing = "off") -> None:
         self.registry, self._by_owner = CollectorRegistry(), CollectorRegistry()
-        self._tracer = open_tracer(tracing)
+        self._tracer: Tracer = backend(tracing).open_tracer() if tracing == "otel" else NoOpTracer()
         histogram = partial(Histogram, registry=self.registry, buckets=SECONDS)
         counter = partial(Counter, registry=self.registry)
         labels = ("method", "route", "status")

@@ -15,6 +15,7 @@ from told import Told
 from sleuth.agents.model import Request
 from sleuth.agents.roles.reading import MAX_TRIPLES
 from sleuth.graphs.core.context import Budget, Services
+from sleuth.graphs.core.triples import MemoryTriples
 from sleuth.graphs.evidence.answer_text import with_marks
 from sleuth.graphs.methods.ras.graph import Settings, summarize
 from sleuth.graphs.methods.ras.triple_graph import entity_key
@@ -23,7 +24,6 @@ from sleuth.graphs.registry import configure, method
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import ModelUnavailable, UsageError
-from sleuth.tools.storage.triples import MemoryTriples
 from sleuth.tools.types import Passage
 
 PAPER = Settings().as_in_paper()
@@ -382,7 +382,7 @@ async def test_ras_cache_filled_while_stopped_keeps_assignment() -> None:
 
 
 async def test_ras_graph_model_receives_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sleuth.graphs.methods.ras.graph.ModelWithGraph", Told)  # the real one needs torch
+    monkeypatch.setattr("sleuth.agents.graph_encoder.ModelWithGraph", Told)  # the real one needs torch
     for name in ("graph.json", "graph.safetensors"):
         (tmp_path / name).touch()
     chain, folder = example("q08"), str(tmp_path)

@@ -18,6 +18,7 @@ from scripted_model import ScriptedModel
 
 from sleuth.graphs.baselines.closed_book import Settings as ClosedBook
 from sleuth.graphs.baselines.plain_rag import Settings as PlainRag
+from sleuth.graphs.core import tracing
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.core.streaming import in_fresh_context
 from sleuth.graphs.runs.execution import compile_method, stream_steps
@@ -27,7 +28,7 @@ from sleuth.tools.errors import RunError
 from sleuth.tools.search import Query
 from sleuth.tools.settings import Tracing, tracing_variables
 from sleuth.tools.storage.archive import MemoryArchive
-from sleuth.tools.tracing import callbacks as tracing
+from sleuth.tools.tracing.tracers import WITHOUT_TEXTS
 from sleuth.tools.types import Hit
 
 VARIABLES = ["LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2"]
@@ -246,7 +247,7 @@ async def test_langsmith_receives_texts_only_on_request(
 ) -> None:
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
-    options: dict[str, Any] = {} if texts else tracing.WITHOUT_TEXTS
+    options: dict[str, Any] = {} if texts else WITHOUT_TEXTS
     url = "http://langsmith.invalid"
     hiding = Client(
         api_url=url, api_key="key", session=recorder, auto_batch_tracing=False, info={"version": "1"}, **options

@@ -9,7 +9,6 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import interrupt
-from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -26,8 +25,8 @@ from sleuth.graphs.core.context import Context
 from sleuth.studio.client.functions import graph
 from sleuth.tools.errors import ModelError, UsageError
 from sleuth.tools.storage.archive import MemoryArchive
-from sleuth.tools.tracing import callbacks
 from sleuth.tools.tracing.spans import SpanHandler
+from sleuth.tools.tracing.tracers import endpoint, open_tracer
 
 QUESTION = "How high is the tower?"
 TOWER = "The tower is in Varn. It is 30 m high."
@@ -241,8 +240,7 @@ async def test_interrupt_is_no_error() -> None:
 def test_other_protocols_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
     with pytest.raises(UsageError, match="OTEL_EXPORTER_OTLP_PROTOCOL is 'grpc'"):
-        callbacks.open_tracer("otel")
-    assert isinstance(callbacks.open_tracer("off"), trace.NoOpTracer)
+        open_tracer()
 
 
 @pytest.mark.parametrize(
@@ -263,4 +261,4 @@ def test_endpoint_is_that_of_the_exporter(
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert callbacks.endpoint() == OTLPSpanExporter()._endpoint == address
+    assert endpoint() == OTLPSpanExporter()._endpoint == address

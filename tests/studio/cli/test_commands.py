@@ -9,7 +9,7 @@ from sleuth.graphs.registry import METHODS
 from sleuth.studio.cli.app import app
 from sleuth.studio.cli.commands.methods import methods
 from sleuth.studio.cli.commands.runs import runs_app
-from sleuth.studio.model_server.notices import warn_of_demo, warn_of_size
+from sleuth.studio.console.notices import warn_of_demo, warn_of_size
 from sleuth.tools.errors import UsageError
 
 

@@ -23,7 +23,8 @@ from sleuth.tools.documents.formats.content import Content, join_sections
 from sleuth.tools.documents.formats.data_formats import read_json, read_json_lines, read_subtitles, read_xml
 from sleuth.tools.documents.formats.old_office_formats import read_xls
 from sleuth.tools.documents.formats.plain_formats import read_asciidoc, read_rst
-from sleuth.tools.documents.loading import FORMATS, load
+from sleuth.tools.documents.loading import load
+from sleuth.tools.documents.readers import FORMATS
 from sleuth.tools.errors import DocumentError
 
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"

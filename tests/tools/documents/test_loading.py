@@ -14,13 +14,13 @@ from linear_time import takes_linear_time
 from sleuth.tools.documents.corpus import read_corpus
 from sleuth.tools.documents.file_list import list_files
 from sleuth.tools.documents.loading import (
-    FORMATS,
     LIGHT_BYTES,
     FileReader,
     LoadedDocument,
     PassageSpan,
     load,
 )
+from sleuth.tools.documents.readers import FORMATS
 from sleuth.tools.documents.resource_limits import MAX_FILE_BYTES, Bounds, printable
 from sleuth.tools.errors import DocumentError, StoreError, UsageError
 
@@ -158,7 +158,7 @@ def test_text_and_markup_are_read_in_time_that_grows_with_their_size(tmp_path: P
 # In a worker process
 
 
-SUFFIXES = {read: suffix for suffix, (_, read) in FORMATS.items()}
+SUFFIXES = {format.reader: suffix for suffix, format in FORMATS.items()}
 ODD = [b"", b":", b"\xff", b"\0", b"next week!", b"20260230", b"00010101", b"9" * 5_000, b"0x" + b"f" * 5_000]
 ODD += [b"Mon, 01 Jan 2024 00:00:00 +99999999999999999999", b"{", b"[" * 2_000, b'"', b"1e999", b"<a>"]
 FORMS = [

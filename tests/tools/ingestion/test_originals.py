@@ -6,7 +6,7 @@ import pytest
 from hashing_embedder import HashingEmbedder
 
 from sleuth.tools.collection import Collection
-from sleuth.tools.documents.loading import media_type_of
+from sleuth.tools.documents.readers import media_type_of
 from sleuth.tools.errors import StoreError
 from sleuth.tools.ingestion.ingestion import Ingestion, ingest
 from sleuth.tools.settings import Settings

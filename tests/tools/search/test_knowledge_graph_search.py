@@ -19,8 +19,8 @@ from sleuth.tools.search.retriever import Query
 from sleuth.tools.search.vectors.embedder import Vectors
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Entry
-from sleuth.tools.storage.triples import Triple
 from sleuth.tools.text.names import name_id
+from sleuth.tools.types import Triple
 
 
 class Compass:

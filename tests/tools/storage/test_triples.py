@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from entries import entry
 
+from sleuth.graphs.core.triples import MemoryTriples, TripleStore
 from sleuth.graphs.methods.hybrid_rag.knowledge_graph.backends import CollectionGraph, ServedGraph, open_graph
 from sleuth.graphs.methods.hybrid_rag.knowledge_graph.functions import look_up
 from sleuth.tools.storage.catalogue import Catalogue, Entry
-from sleuth.tools.storage.triples import MemoryTriples, SqlTriples, TripleStore
+from sleuth.tools.storage.triples import SqlTriples
 
 BORN = ("Oda", "born in", "Värn")
 OLD = ("Varn", "is", "old")

@@ -1,13 +1,10 @@
-"""Backends of the knowledge graph: a server with the benchmark's interface, or the collection's triples.
-
-`examples/knowledge_graph` is such a server over a JSON file.
-"""
+"""Backends of the knowledge graph: a server such as `examples/knowledge_graph`, or the collection's triples."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 
@@ -19,8 +16,10 @@ from sleuth.graphs.methods.hybrid_rag.knowledge_graph.functions import (
 )
 from sleuth.tools.http import UnusableReply, bounded_async_client
 from sleuth.tools.settings import client_options
-from sleuth.tools.storage.triples import SqlTriples
 from sleuth.tools.text.normalization import comparison_key
+
+if TYPE_CHECKING:
+    from sleuth.tools.storage.triples import SqlTriples
 
 MAX_FOUND = 10
 """Names that a search gives."""
@@ -56,7 +55,7 @@ class ServedGraph:
 class CollectionGraph:
     """A graph of the triples that RAS has extracted so far; answers the two functions on open entities."""
 
-    def __init__(self, triples: SqlTriples) -> None:
+    def __init__(self, triples: "SqlTriples") -> None:
         functions = declared_functions()
         self.functions = (functions["open_search_entity_by_name"], functions["open_get_entity"])
         self._triples = triples
@@ -87,7 +86,7 @@ def similar(name: str, names: Iterable[str]) -> list[str]:
 
 @asynccontextmanager
 async def open_graph(
-    url: str | None, triples: SqlTriples | None = None, *, proxy: str | None = None
+    url: str | None, triples: "SqlTriples | None" = None, *, proxy: str | None = None
 ) -> AsyncIterator[KnowledgeGraph | None]:
     """Open the server at a URL as in the settings; it is not contacted yet.
 

@@ -9,7 +9,9 @@ from multiprocessing.process import BaseProcess
 from sleuth.studio.cli.app import COMMANDS
 
 FORKS = multiprocessing.get_context("forkserver")
-_commands = {f"sleuth.studio.cli.commands.{where.partition('.')[0]}" for where, _ in COMMANDS.values()}
+_commands = {
+    f"sleuth.studio.cli.commands.{where.rpartition(':')[2].partition('.')[0]}" for where, _ in COMMANDS.values()
+}
 # What is imported here, a child need not import. (The other modules of this folder are not on the fork server's path.)
 FORKS.set_forkserver_preload(
     [

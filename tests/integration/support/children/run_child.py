@@ -16,6 +16,7 @@ from langgraph.types import Command
 import sleuth
 from sleuth.agents.llm.client import LLMClient
 from sleuth.graphs.core.context import Services
+from sleuth.graphs.core.triples import TripleStore
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
@@ -23,7 +24,7 @@ from sleuth.studio.client.sleuth import Sleuth, last_answer
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.locks import hold
-from sleuth.tools.storage.triples import Triple, TripleStore
+from sleuth.tools.types import Triple
 
 TALKED = (("user", "Tell me about lights."), ("assistant", "Which of them?"))
 """Messages before a chat's question."""

@@ -9,7 +9,7 @@ from sleuth.agents.model_calls.caller import render_messages
 from sleuth.agents.roles.inputs import QuestionInput
 from sleuth.agents.roles.planning import BEGIN, NEXT, SoFar
 from sleuth.agents.roles.reading import ANSWER_FROM_FACTS
-from sleuth.tools.storage.triples import Triple
+from sleuth.tools.types import Triple
 
 TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"

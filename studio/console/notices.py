@@ -3,8 +3,10 @@
 import re
 
 from sleuth.studio.console.output import progress_console
-from sleuth.studio.model_server.models import DEMO_NOTICES, MODELS
 
+DEMO_MODELS = {"tiny": "most of its answers are wrong", "small": "about half of its answers are wrong"}
+_EMBEDDED = {"tiny": 0.135, "small": 0.5, "medium": 1.5}
+"""Billions of parameters of the models that `sleuth model serve` has; their names do not show them."""
 _SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)([mb])(?![^\W_])", re.IGNORECASE)
 _BILLION = {"m": 0.001, "b": 1.0}
 LEAST_BILLIONS = 3.0
@@ -13,8 +15,15 @@ LEAST_BILLIONS = 3.0
 
 def warn_of_demo(model: str) -> None:
     """Print a notice if a model is one of the demo models."""
-    if notice := DEMO_NOTICES.get(model):
+    if notice := demo_notice(model):
         _print(notice)
+
+
+def demo_notice(model: str) -> str:
+    """Return what users of a demo model read; empty for another model."""
+    if model not in DEMO_MODELS:
+        return ""
+    return f"{model} is a demo model: {DEMO_MODELS[model]}. Get a real one: ollama pull qwen3:4b && sleuth init"
 
 
 def warn_of_size(model: str, task: str) -> None:
@@ -33,7 +42,9 @@ def billions(model: str) -> float | None:
     >>> billions("qwen2.5:0.5b-instruct"), billions("tiny"), billions("gpt-5")
     (0.5, 0.135, None)
     """
-    sizes = _SIZE.findall(MODELS[model].base if model in MODELS else model)
+    if model in _EMBEDDED:
+        return _EMBEDDED[model]
+    sizes = _SIZE.findall(model)
     return float(sizes[-1][0]) * _BILLION[sizes[-1][1].lower()] if sizes else None
 
 
