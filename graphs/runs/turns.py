@@ -39,9 +39,7 @@ def input_for(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command[
     return {"messages": [*convert_to_messages(turn.before), HumanMessage(turn.text, id=turn.id)]}
 
 
-def continuing_turn(
-    thread: Thread, latest: StateSnapshot, text: str, *, message_id: str, was_waiting: bool = False
-) -> Turn:
+def continuing_turn(thread: Thread, latest: StateSnapshot, text: str, *, message_id: str, was_waiting: bool) -> Turn:
     """Return the turn of a message that continues a conversation, or replies to what the thread waits for."""
     require_timely_reply(thread, text, was_waiting=was_waiting)
     if _is_unfinished_chat(thread, latest):

@@ -386,8 +386,7 @@ class RunWorker:
             raise ThreadBusy(f"Thread {job.thread} was ended by another server.")
         job.runs = self._tenants.read_only_runs(job.owner)
         job.token = self._tenants.store.locks.token(job.thread)
-        # The turn of a server that was killed is resumed before the next one.
-        if not job.is_recovered and (has_begun or not await self._take_message(job)):
+        if not job.is_recovered and (has_begun or not await self._take_message(job)):  # a turn that has begun first
             await self.queue.add(job.owner, job.thread, job.token)
         job.last_event = await self._log.open(job.thread)
         job.after = max(await self._log.ends(job.thread), default=0)
