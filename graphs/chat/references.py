@@ -60,13 +60,11 @@ def resolve_references(message: str, turns: Sequence[Turn]) -> str:
         elif exchanges:
             line = turn.text.strip().partition("\n")[0][:MAX_TURN_CHARS]
             exchanges[-1] = exchanges[-1][0], re.sub(r"\s*\[\^*\d+\]", "", line).rstrip(".")
-    return _resolve(message, exchanges)
+    beginning = beginning_of(message)
+    return _resolve(beginning, exchanges) + message[len(beginning) :]
 
 
 def _resolve(message: str, exchanges: Sequence[Exchange]) -> str:
-    beginning = beginning_of(message)
-    if beginning != message:
-        return _resolve(beginning, exchanges) + message[len(beginning) :]
     bare, asked = _LINK.sub("", message.strip()), [each for each in exchanges if not is_answered_by_rule(each[0])]
     if not asked:
         return message

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker.inputs import Evidence, Layout, Piece, Window
-from sleuth.tools.onnx import as_inputs, open_session
+from sleuth.tools.onnx import as_inputs, open_session, run_session
 from sleuth.tools.settings import Settings
 from sleuth.tools.text.tokenization import name_key, sentence_spans
 
@@ -203,8 +203,7 @@ class EvidenceChecker:
 
         def run(ids: Ids, mask: Ids, types: Ids) -> tuple[Floats, Floats]:
             inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
-            names = {each.name for each in session().get_inputs()}  # some encoders have no types
-            tokens, whole = session().run(None, {name: rows for name, rows in inputs.items() if name in names})
+            tokens, whole = run_session(session(), inputs)
             return tokens, whole
 
         layout = Layout(folder / TOKENIZER, piece=settings.get("piece"))

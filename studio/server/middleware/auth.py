@@ -34,9 +34,6 @@ EMBEDDED_CHAT = re.compile(r"([\w.@-]+:)?embed-[0-9a-f]{32}")
 EMBEDDED = re.compile(rf"POST /v1/runs|GET /v1/runs/{EMBEDDED_CHAT.pattern}(/events)?")
 """Requests that such a key may send."""
 
-EMBEDDED_FIELDS = ("question", "thread")
-"""The fields of their bodies that are read."""
-
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 """HTTP methods that change nothing."""
 

@@ -8,7 +8,7 @@ import asyncio
 from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from typing import Any
 
@@ -42,19 +42,19 @@ class Event:
     data: str
 
 
+@dataclass(eq=False, kw_only=True, slots=True)
 class _Subscriber:
     """A client that follows a run, with the deltas that it has not received yet, if it receives them.
 
     `after`: the number of the last event that it has received. `ends`: its stream ends with the run.
     """
 
-    def __init__(self, *, after: int, ends: bool, with_deltas: bool) -> None:
-        self.after = after
-        self.ends = ends
-        self.with_deltas = with_deltas
-        self.wakeup = asyncio.Event()
-        self.has_news = True
-        self.items: deque[tuple[int, StreamItem]] = deque()
+    after: int
+    ends: bool
+    with_deltas: bool
+    wakeup: asyncio.Event = field(default_factory=asyncio.Event)
+    has_news: bool = True
+    items: deque[tuple[int, StreamItem]] = field(default_factory=deque)
 
     def notify(self) -> None:
         """Wake the client: an event was stored, or the run has ended."""

@@ -7,7 +7,6 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from sleuth.studio.server.middleware.auth import EMBEDDED_FIELDS
 from sleuth.tools.checked_data import TOO_DEEP, check_json
 from sleuth.tools.errors import UsageError
 
@@ -22,7 +21,7 @@ class CheckedRequest(Request):
         try:
             value = await super().json()
             if self.state.is_embedded and isinstance(value, dict):
-                value = {name: value[name] for name in EMBEDDED_FIELDS if name in value}
+                value = {name: value[name] for name in ("question", "thread") if name in value}
             check_json(value)
         except (UsageError, RecursionError) as error:
             raise HTTPException(400, TOO_DEEP if isinstance(error, RecursionError) else str(error)) from None

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sleuth.tools.onnx import as_inputs, open_session
+from sleuth.tools.onnx import as_inputs, open_session, run_session
 
 Vectors: TypeAlias = NDArray[np.float32]
 Encode: TypeAlias = Callable[[list[str]], Vectors]
@@ -52,7 +52,6 @@ def open_onnx(folder: Path, *, is_default: bool = False) -> Encode:
     tokenizer.no_padding()
     pad = int(_read(folder / "config.json").get("pad_token_id") or 0)
     session = open_session(graph, weights=_weights(folder) if is_default else None)
-    inputs = {port.name for port in session.get_inputs()}
 
     def encode(texts: list[str]) -> Vectors:
         encodings = tokenizer.encode_batch(texts)
@@ -61,7 +60,7 @@ def open_onnx(folder: Path, *, is_default: bool = False) -> Encode:
         order = sorted(range(len(texts)), key=lambda at: -len(encodings[at]))
         for part in (order[start : start + _BATCH] for start in range(0, len(order), _BATCH)):
             fields = as_inputs([(encodings[at].ids, encodings[at].type_ids) for at in part], pad=pad)
-            states = session.run(None, {name: values for name, values in fields.items() if name in inputs})[0]
+            states = run_session(session, fields)[0]
             for at, vector in zip(part, pool(states, fields["attention_mask"]), strict=True):
                 rows[at] = vector
         stacked = np.stack(rows)
