@@ -176,6 +176,18 @@ def test_routers_declare_their_targets(name: str) -> None:
             assert get_origin(chosen) is Literal, f'{name}: annotate {router.__name__} with -> Literal["node", "node"]'
 
 
+@pytest.mark.parametrize("name", GRAPHS)
+def test_edges_of_a_method_are_those_of_its_file(name: str) -> None:
+    graph = GRAPHS[name]
+    assert name == "chat" or graph.__qualname__ == "graph", "the registry returns METHOD as the method's file has it"
+    for branches in graph().branches.values():
+        for branch in branches.values():
+            router: Any = branch.path.func  # type: ignore[attr-defined]
+            assert "<locals>" not in router.__qualname__, (
+                f"{name}: write {router.__name__} at the top level of a module"
+            )
+
+
 def states_written() -> list[ast.ClassDef]:
     """The classes of every state, with what they inherit."""
     paths = sorted((ROOT / "graphs").rglob("*.py"))
