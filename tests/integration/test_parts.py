@@ -20,7 +20,7 @@ CORE = (
     "tests/graphs/evidence/test_citations.py",
     "tests/graphs/methods/test_par_rag.py",
     "tests/graphs/runs/test_history.py",
-    "tests/tools/collection/test_collection.py",
+    "tests/tools/collection/test_filtering.py",
     "tests/tools/search/test_keyword_index.py",
     "tests/tools/search/test_retriever.py",
     "tests/tools/storage/test_catalogue.py",
@@ -64,7 +64,7 @@ USES = {
     "tracing": Use(
         command=ASK, message="SLEUTH_TRACING=otel needs the part tracing", environment={"SLEUTH_TRACING": "otel"}
     ),
-    "triples": Use(command=("search", "mill", "--mode", "knowledge-graph"), message="needs the part triples"),
+    "triples": Use(command=("triples", "status"), message="sleuth triples needs the part triples"),
     "web-pages": Use(command=(*ASK, "--page", "p.html"), message="A question with web pages needs the part web-pages"),
     "model-server": Use(command=("model", "serve"), message="sleuth model needs the part model-server"),
     "sync": Use(command=("sync", "."), message="sleuth sync needs the part sync"),
@@ -86,11 +86,9 @@ class Copy:
     def run(self, *command: str, timeout: int = 300, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run Python with the copy instead of the package."""
         variables = {name: value for name, value in os.environ.items() if not name.startswith("SLEUTH_")}
-        variables |= {"PYTHONPATH": str(self.root), "SLEUTH_HOME": str(self.root / "home"), "SLEUTH_EMBEDDER": "none"}
-        variables |= {"SLEUTH_MODEL_URL": "http://127.0.0.1:9/v1"}
         return subprocess.run(
             [sys.executable, *command],
-            env=variables | environment,
+            env=variables | {"PYTHONPATH": str(self.root)} | environment,
             capture_output=True,
             text=True,
             timeout=timeout,
@@ -102,7 +100,9 @@ class Copy:
         script = (
             f"import os, sys; os.chdir({str(self.root / 'documents')!r}); from sleuth.studio.cli import main; main()"
         )
-        ran = self.run("-c", script, *arguments, **environment)
+        settings = {"SLEUTH_HOME": str(self.root / "home"), "SLEUTH_EMBEDDER": "none"}
+        settings |= {"SLEUTH_MODEL_URL": "http://127.0.0.1:9/v1"}
+        ran = self.run("-c", script, *arguments, **settings | environment)
         assert "Traceback" not in ran.stderr, ran.stderr
         return " ".join((ran.stdout + ran.stderr).split())
 
