@@ -22,12 +22,8 @@ Resolver = Callable[[str, int], Awaitable[list[str]]]
 """The addresses of a host."""
 
 # Azure and Oracle serve metadata at addresses that count as public; NAT64, 6to4 and Teredo lead to any of IPv4.
-_NEVER = tuple(
-    map(
-        ip_network,
-        ["168.63.129.16/32", "192.0.0.0/24", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "fec0::/10"],
-    )
-)
+_RANGES = ("168.63.129.16/32", "192.0.0.0/24", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "fec0::/10")
+_NEVER = tuple(map(ip_network, _RANGES))
 
 
 def is_public(address: str) -> bool:
