@@ -4,7 +4,7 @@ SleuthError
 ├── UsageError            a wrong argument, name or value (exit status 2)
 │   └── UnknownName       an unknown method, thread, checkpoint or document; names the nearest one
 ├── MissingExtra          a package of an extra is not installed
-├── MissingPart           a part of sleuth is not installed
+│   └── MissingPart       a part of sleuth is not installed
 ├── DocumentError         one file or document cannot be read; the others are
 ├── StoreError            the catalogue, an index or the checkpoint store cannot be used
 │   ├── StoreBusy         another process holds the lock; the message names it
@@ -49,7 +49,7 @@ class MissingExtra(SleuthError):
     """A package of an extra is not installed."""
 
 
-class MissingPart(SleuthError):
+class MissingPart(MissingExtra):
     """A part of sleuth is not installed."""
 
 

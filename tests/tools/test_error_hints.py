@@ -1,8 +1,10 @@
 """Suggestions for unknown names, and missing packages named with their extra."""
 
+from importlib import import_module
+
 import pytest
 
-from sleuth.tools.errors import MissingExtra, UnknownName, extra
+from sleuth.tools.errors import MissingExtra, MissingPart, UnknownName, extra, needs_part
 
 METHODS = ["par-rag", "plain-rag", "retro-rag", "auto", "search-trained"]
 NEAR = {"par-rg": "par-rag", "plan-rag": "plain-rag", "retrorag": "retro-rag", "serch-trained": "search-trained"}
@@ -21,3 +23,10 @@ def test_missing_package_is_named_with_its_extra() -> None:
         import no_such_wings  # type: ignore[import-not-found]  # noqa: F401
     with pytest.raises(ZeroDivisionError), extra("air", "Flying"):
         1 / 0  # noqa: B018
+
+
+def test_missing_part_is_named() -> None:
+    with pytest.raises(MissingPart, match="sleuth serve needs the part server"), needs_part("server", "sleuth serve"):
+        import_module("sleuth.studio.no_such_part")
+    with pytest.raises(ModuleNotFoundError, match="no_such_package"), needs_part("server", "sleuth serve"):
+        import_module("no_such_package")
