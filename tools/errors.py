@@ -153,4 +153,5 @@ def needs_part(name: str, what: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("sleuth."):
             raise
-        raise MissingPart(f"{what} needs the part {name}. Install {DISTRIBUTION} with this part.") from error
+        lack = f"{what} needs the part {name}, and {error.name} is missing"
+        raise MissingPart(f"{lack}. Install {DISTRIBUTION} with all its parts.") from error

@@ -26,7 +26,10 @@ def test_missing_package_is_named_with_its_extra() -> None:
 
 
 def test_missing_part_is_named() -> None:
-    with pytest.raises(MissingPart, match="sleuth serve needs the part server"), needs_part("server", "sleuth serve"):
+    with (
+        pytest.raises(MissingPart, match=r"needs the part server, and sleuth\.studio\.no_such_part is missing"),
+        needs_part("server", "sleuth serve"),
+    ):
         import_module("sleuth.studio.no_such_part")
     with pytest.raises(ModuleNotFoundError, match="no_such_package"), needs_part("server", "sleuth serve"):
         import_module("no_such_package")

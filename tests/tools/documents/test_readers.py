@@ -50,7 +50,10 @@ def test_package_adds_a_reader(package: Path) -> None:
 def test_file_of_a_missing_part_is_not_read(package: Path) -> None:
     file = package / "mill.gone"
     file.write_text("the mill")
-    with pytest.raises(DocumentError, match=r"mill\.gone: is not read\. A \.gone file needs the part formats\."):
+    with pytest.raises(
+        DocumentError,
+        match=r"mill\.gone: is not read\. A \.gone file needs the part formats, and sleuth\.gone is missing\.",
+    ):
         load(file)
 
 
