@@ -32,7 +32,7 @@ class ChatMessage(Body):
         return (self.content or "").strip()
 
 
-Messages = Annotated[list[ChatMessage], Field(min_length=1, max_length=1000)]
+Messages = Annotated[list[ChatMessage], Field(max_length=1000)]
 """A conversation."""
 
 NO_TOOLS = "The methods call no tools of a client: send the request without `tools`. To give them to a model, use MCP."
@@ -65,7 +65,7 @@ class ChatForm(Body):
     model_config = ConfigDict(extra="ignore")
 
     model: str
-    messages: Messages
+    messages: Messages = Field(min_length=1)
     stream: bool = False
     stream_options: StreamOptions | None = None
     n: Literal[1] = 1
@@ -132,6 +132,8 @@ class ResponseForm(Body):
         if self.previous_response_id or self.conversation:
             raise UsageError("Responses are not chained: send the whole conversation as `input`.")
         messages = [ChatMessage(role="user", content=self.input)] if isinstance(self.input, str) else self.input
+        if not messages:
+            raise UsageError("`input` is empty.")
         return ChatForm(
             model=self.model,
             messages=messages,

@@ -111,7 +111,7 @@ async def test_report_waits_for_its_outline_and_is_saved(client: httpx.AsyncClie
         ("List Number", f"The Pellowrig Light: “{LIGHT}”"),
     ]
     again = await client.post(f"/v1/runs/{thread}/resume", json={"reply": "approve"})
-    assert (again.status_code, "does not wait" in again.text) == (400, True)
+    assert (again.status_code, "does not wait" in again.text) == (409, True)
 
 
 FORMATS = ("md", "html", "docx")
