@@ -66,7 +66,7 @@ test-nightly: setup ## The slow rest: kills, Postgres, browsers, wheels, sweeps;
 	@$(MAKE) --no-print-directory --keep-going test-sweeps test-integration-nightly; \
 		$(BIN)/python tests/totals.py .cache/junit sweeps nightly
 
-quick: setup ## Lint, and the unit tests of methods and runs; under a minute
+quick: setup ## Lint, and unit tests of model calls, runs, chats and evidence; under a minute
 	@$(BIN)/ruff check --quiet .
 	$(UNIT) tests/agents tests/graphs/core tests/graphs/evidence tests/graphs/runs tests/graphs/chat tests/studio/client \
 		-m "not sweep and not nightly"
