@@ -2,7 +2,7 @@
 
     python tests/repeat.py
 
-starts no repetition that would end after ten minutes, and fails if a test failed.
+starts no repetition that would end after five minutes, and fails if a test failed.
 """
 
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic
 
 REPETITIONS = 5
-SECONDS = 600
+SECONDS = 300
 CHANGED = ("git", "log", "--since=1 day ago", "--diff-filter=d", "--name-only", "--format=", "--", "tests/*/test_*.py")
 PYTEST = (sys.executable, "-m", "pytest", "--quiet", "-n", "auto", "--dist", "loadgroup", "--timeout-method", "thread")
 OPTIONS = ("-p", "no:langsmith_plugin", "-p", "no:schemathesis", "-m", "not sweep and not nightly and not faults")

@@ -51,6 +51,9 @@ if TYPE_CHECKING:
     from sleuth.graphs.runs.history import CheckpointView
     from sleuth.tools.web_pages.page import Page
 
+_PACKAGED = Path(__file__).parents[1] / "model_server"
+"""The folder with one folder for each packaged model, which may have fitted thresholds."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class MissingModel:
@@ -344,6 +347,8 @@ async def open_sleuth(
     """
     if settings is None:
         settings = await asyncio.to_thread(Settings)
+    if settings.tracing == "otel":
+        await asyncio.to_thread(lambda: backend(settings.tracing).open_tracer())
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(open_client_or_missing(settings, model))
         await stack.enter_async_context(hold(settings.home, "search", command=command, wait=settings.wait))
@@ -421,8 +426,7 @@ async def open_services(
         MissingExtra: SLEUTH_TRACING is `otel`, and the extra `otel` is not installed.
     """
     if settings.tracing == "otel":
-        await asyncio.to_thread(backend(settings.tracing).open_tracer)
-    folders = [settings.home, *Path(__file__).parents[1].glob("model_server/*/")]  # those of packaged models
+        await asyncio.to_thread(lambda: backend(settings.tracing).open_tracer())
     checker = await asyncio.to_thread(EvidenceChecker.of_settings, settings)
     stored = None
     if triples is None:
@@ -446,5 +450,7 @@ async def open_services(
             demo=model.name_of("default") == DEMO_MODEL,
             checker=checker,
             home=settings.home,
-            thresholds=await asyncio.to_thread(fitted_thresholds, folders, model.name_of),
+            thresholds=await asyncio.to_thread(
+                lambda: fitted_thresholds([settings.home, *_PACKAGED.glob("*/")], model.name_of)
+            ),
         )

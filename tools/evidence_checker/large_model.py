@@ -2,7 +2,7 @@
 
 The base is a public encoder of 438 MB; the package has the adapter (Hu et al., 2021) and the graph without weights.
 Merged and stored in 8 bits they take 110 MB. The linear layers multiply whole numbers: inputs have 8 bits, and weights
-only 7, so that no sum of a processor without AVX-VNNI overflows and every processor finds the same.
+only 7, so that no sum of a processor without AVX-VNNI overflows.
 """
 
 import shutil

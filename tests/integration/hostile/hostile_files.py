@@ -133,7 +133,7 @@ def word_files() -> Made:
         "entity-of-a-server.docx": (EITHER, _docx(_paragraphs(SAMPLE), parameter)),
         "laughs.docx": (EITHER, _docx(_paragraphs(f"{SAMPLE}&e9;"), _entities(10))),
         "part-above.docx": (READ, lambda: word(good, **{"../../../tmp/sleuth-was-here.xml": "x", "/etc/x.xml": "x"})),
-        "bomb-that-lies.docx": ("not a Word file", _bomb_that_lies),
+        "bomb-that-lies.docx": ("not a .docx file", _bomb_that_lies),
         "deep.docx": (EITHER, _docx("<w:sdt>" * 100_000 + _paragraphs("x") + "</w:sdt>" * 100_000)),
     }  # fmt: skip
 
