@@ -108,7 +108,7 @@ async def test_waiting_upload_does_not_delay_other_owners(serving: Serve) -> Non
 async def test_upload_that_waits_names_the_other_process(serving: Serve, settings: Settings, mode: LockMode) -> None:
     async with serving(embedder=HashingEmbedder()) as client:
         await upload(client, {"notes.txt": "The first notes."})
-        async with HomeLock(settings.home, "sleuth backup").hold(mode):
+        async with HomeLock(settings.home, "sleuth backup").hold(mode, wait=30.0):
             ingest = await send(client, {"more.txt": "More notes."})
             waiting = await complaint(client, ingest)
             assert waiting["status"] == "waiting"
