@@ -83,7 +83,7 @@ test-integration: setup ## Real vLLM server, Chroma, SQLite; cases of at most fi
 test-integration-nightly: setup # of `test-nightly`
 	$(INTEGRATION) -m "nightly and not faults" --junit-xml .cache/junit/nightly.xml
 
-test-repeat: setup ## Five times, in other orders: the tests that the last day's commits changed; at most five minutes
+test-repeat: setup ## Up to five times, in other orders: the tests that the last day's commits changed
 	@$(COMPILED) $(BIN)/python tests/repeat.py
 
 test-faults: setup ## Long hunts: kills, and random operations on storage

@@ -2,7 +2,7 @@
 
     python tests/repeat.py
 
-starts no repetition that would end after five minutes, and fails if a test failed.
+fails if a test failed. After the first repetition it starts none that would end after five minutes.
 """
 
 import os
