@@ -25,7 +25,7 @@ from sleuth.studio.server.runs import worker
 from sleuth.tools.settings import Settings
 
 KILLS = 10
-"""Of each kind of visit."""
+"""Of each kind of visit; half of them with Postgres, which takes several times as long."""
 SECONDS = 60.0
 BUILDER, WELCOME = "Edric Gannow", "You are welcome! Ask me anything else about your documents."
 STOPPED = "This message was not answered: it was stopped."
@@ -151,7 +151,7 @@ async def test_killed_server_keeps_what_it_accepted(
     settings = Settings(home=tmp_path / "home", embedder="none", database_url=database_url)
     async with serving(settings) as client:
         await upload(client)
-    for commit in range(1, KILLS + 1):
+    for commit in range(1, KILLS + 1, 2 if database_url else 1):
         about = Visit(settings=settings, kind=kind, thread=f"{kind}-{commit}", die_at=commit)
         accepted = await asyncio.to_thread(_receive, about)
         assert ("end", 0) not in accepted, "it was not killed"
