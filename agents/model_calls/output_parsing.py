@@ -266,7 +266,8 @@ def _as_scalar(value: object, kind: Any) -> Any:  # noqa: ANN401 - a type and a 
         return bool(match[1]) if match else None
     if get_origin(kind) is Literal:
         labels = get_args(kind)
-        begun = (label for label in labels if re.match(rf"{re.escape(bare(label))}\b", bare(text)))
+        named = (label for label in labels if bare(label))
+        begun = (label for label in named if re.match(rf"{re.escape(bare(label))}\b", bare(text)))
         return text if text in labels else next(begun, None)
     numbers = _NUMBER.findall(text) if kind is int or int in get_args(kind) else []
     return int(numbers[0]) if len(numbers) == 1 else None

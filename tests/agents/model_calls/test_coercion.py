@@ -11,6 +11,7 @@ from sleuth.agents.model_calls.output_parsing import Unparsable, parse, parse_re
 from sleuth.agents.roles.judging import REVIEW, Review
 from sleuth.agents.roles.planning import PLAN, FollowUp, Plan, PlanStep
 from sleuth.agents.roles.reading import READ, Extraction, FromFacts, Names, Reading, Triple
+from sleuth.agents.roles.surveying import PLAN_SURVEY
 
 
 def reading(**changed: Any) -> str:
@@ -121,6 +122,17 @@ def test_other_outputs_are_read_in_nearly_the_right_type() -> None:
     assert parse(json.dumps([fact, "no fact", {"subject": "x"}]), Extraction).triples == [
         Triple(subject="Ada", predicate="built", object="7")
     ]
+
+
+@pytest.mark.parametrize(
+    ("operator", "read"), [("contains", "contains"), ("Contains", "contains"), (">=", ">="), ("at least", "=")]
+)
+def test_operator_is_matched_or_dropped_with_a_warning(operator: str, read: str) -> None:
+    condition = {"column": "year", "operator": operator, "value": "1871"}
+    said = {"columns": [{"name": "year", "question": "Which year?"}], "conditions": [condition]}
+    output, losses = parse_reply(PLAN_SURVEY, reply(json.dumps(said)))
+    assert [condition.operator for condition in output.conditions] == [read]
+    assert len(losses) == (operator == "at least")
 
 
 @pytest.mark.parametrize(
