@@ -215,8 +215,9 @@ def _droppable(place: Place, output: type[BaseModel]) -> Place:
 def _converted(value: Any, field: FieldInfo, place: Place, losses: list[str]) -> Any:  # noqa: ANN401 - JSON
     """Return a value in the type of a field or list entry, cut to its length; as it is if its meaning is not plain."""
     kind: Any = field.annotation
-    for mark in field.metadata:  # the other forms that this field accepts
-        value = mark.func(value) if isinstance(mark, BeforeValidator) else value
+    other_forms: list[Any] = [mark.func for mark in field.metadata if isinstance(mark, BeforeValidator)]
+    for read in other_forms:
+        value = read(value)
     if get_origin(kind) is list:
         entry = FieldInfo.from_annotation(get_args(kind)[0])
         entries = enumerate(_cut(_as_list(value), field, place, losses))
