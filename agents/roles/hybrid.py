@@ -1,6 +1,5 @@
 """Roles of the hybrid method: expressions, knowledge-graph queries, memory and references (CRAG's hybrid system)."""
 
-from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
@@ -104,7 +103,7 @@ class Argument(Output):
 
 
 def _listed(arguments: object) -> object:
-    if isinstance(arguments, Mapping):
+    if isinstance(arguments, dict):
         return [{"name": name, "value": value} for name, value in arguments.items()]
     return arguments
 
