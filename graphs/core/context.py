@@ -253,6 +253,7 @@ Tokens = Annotated[int | None, Field(description="tokens that the run may spend"
 Seconds = Annotated[float | None, Field(description="seconds that the run may take, from this start")]
 Values = Annotated[dict[str, Any], Field(description="settings of the method by name")]
 Where = Annotated[str, Field(description=f"search only documents that match; example: {EXAMPLE}")]
+ModelName = Annotated[str, Field(description="a model that the model server offers; default: that of the settings")]
 Label = Annotated[str, Field(description="what lists of runs show instead of the question")]
 
 
@@ -265,7 +266,7 @@ class RunParameters(BaseModel):
     profile: Profile = "default"
     budget: Budget = Budget()
     where: Where = ""
-    model: Annotated[str, Field(description="a model that the model server offers; default: its first")] = ""
+    model: ModelName = ""
     label: Label = ""
 
     def parameters(self) -> dict[str, Any]:

@@ -50,14 +50,12 @@ async def report(
     """Write a report of several sections, in which every sentence has its sources."""
     for file in out or []:
         format_of(file, FORMATS)
-    settings = options.settings_with(wait=wait)
     budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
-    values = options.parse_pairs(set_)
-    values |= {"method": method} if method else {}
-    values |= {"approve": True} if approve else {}
+    own = {"method": method, "approve": approve}
+    values = options.parse_pairs(set_) | {name: value for name, value in own.items() if value}
     about: dict[str, Any] = {"budget": budget, "where": where, "label": label, "thread": thread}
     request = RunRequest(question=question, method=REPORT, values=values, **about)
-    async with open_sleuth(settings, command="sleuth report") as sleuth:
+    async with open_sleuth(options.settings_with(wait=wait), command="sleuth report") as sleuth:
         warn_of_size(sleuth.model, "a report")
         show = partial(watch, console=progress_console(), on_stop=sleuth.runs.mark_stopped, verbose=verbose)
         answer = await show(sleuth.run(request))

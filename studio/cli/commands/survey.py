@@ -65,23 +65,21 @@ async def survey(
     budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
     if bool(question) == bool(update):
         raise UsageError("Give a question, or --update RUN. Usage: sleuth survey QUESTION.")
-    values = options.parse_pairs(set_)
-    values |= {"limit": limit} if limit else {}
-    values |= {"containing": containing} if containing else {}
-    values |= {"thorough": True} if thorough else {}
+    own = {"limit": limit, "containing": containing, "thorough": thorough}
+    values = options.parse_pairs(set_) | {name: value for name, value in own.items() if value}
     values |= {"columns": await asyncio.to_thread(_read_columns, columns)} if columns else {}
     parameters: dict[str, Any] = {"values": values, "budget": budget, "where": where, "label": label}
     request = question and RunRequest(question=question, method=SURVEY, thread=thread, **parameters)
     async with open_sleuth(settings, command="sleuth survey") as sleuth:
         warn_of_size(sleuth.model, "a survey")
-        console = progress_console()
         if not request:
             assert update
             id = await sleuth.runs.store.threads.complete(update)
             await sleuth.runs.queue_survey_update(id)
             events = sleuth.runs.run(id, budget=None if budget == Budget() else budget)
         else:
-            console.print(Text(await _estimate(sleuth, where, request.settings.model_dump())), soft_wrap=True)
+            estimate = await _estimate(sleuth, where, request.settings.model_dump())
+            progress_console().print(Text(estimate), soft_wrap=True)
             events = sleuth.run(request)
         answer = await _watch(sleuth, events)
     await save(answer.table or {}, out or [], FORMATS)

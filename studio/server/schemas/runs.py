@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sleuth.graphs.core.answer import Cost, Status
-from sleuth.graphs.core.context import DEFAULT_METHOD, Budget, Calls, Label, Seconds, Tokens, Values, Where
+from sleuth.graphs.core.context import DEFAULT_METHOD, Budget, Calls, Label, ModelName, Seconds, Tokens, Values, Where
 from sleuth.graphs.core.method import MODELLESS_METHOD
 from sleuth.graphs.persistence.tables import MAX_ANSWER, NAME, Outcome, ThreadState
 from sleuth.graphs.persistence.threads import AverageCost
@@ -56,9 +56,7 @@ class RunForm(Form):
     values: Values = {}
     budget: BudgetForm = Field(default_factory=BudgetForm)
     where: Where = Field(default="", max_length=MAX_CHARS)
-    model: str = Field(
-        default="", max_length=200, description="a model that the model server offers; default: that of the server"
-    )
+    model: ModelName = Field(default="", max_length=200)
     label: Label = Field(default="", max_length=200)
     thread: str | None = Field(
         default=None,

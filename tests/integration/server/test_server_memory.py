@@ -6,6 +6,7 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
+
 from benchmarks.harness import instant
 from benchmarks.servers import free_port, serving, wait_until_up
 from sleuth.studio.server.app import create_app
