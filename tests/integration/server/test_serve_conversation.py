@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from postgres_fixture import BOTH_STORES
-from serve_scene import QUESTION, Oracle, Serve, begin, told, upload
+from serve_scene import QUESTION, READING, Oracle, Serve, begin, told, upload
 
 FIRST = "What is the Pellowrig Light?"
 ASKED = "And who built it?"
@@ -18,11 +18,8 @@ ASKED = "And who built it?"
 @pytest.fixture
 def oracle() -> Oracle:
     """Oracle that rewrites every follow-up into the question."""
-    made = Oracle()
-    knows = made.said
     replies = {"rewriter": {"question": QUESTION}, "router": "follow-up"}
-    made.said = lambda request: replies.get(request.role) or knows(request)
-    return made
+    return Oracle(lambda request: replies.get(request.role, READING))
 
 
 async def follow(client: httpx.AsyncClient, after: str, asked: str = ASKED, **more: Any) -> httpx.Response:
