@@ -42,8 +42,7 @@ def are_answered(found: list[str]) -> bool:
 
 @BOTH_STORES
 async def test_messages_to_a_busy_chat_wait_for_their_turns(serving: Serve, oracle: Oracle) -> None:
-    async with serving() as client:
-        await upload(client)
+    async with serving(filled=True) as client:
         await say_held(client, oracle, QUESTION, **PLAIN)
         await say(client, AGAIN, "Thanks!", **PLAIN)
         waiting = await messages(client)
@@ -62,8 +61,7 @@ async def test_messages_to_a_busy_chat_wait_for_their_turns(serving: Serve, orac
 
 @pytest.mark.nightly
 async def test_queued_messages_survive_a_restart(serving: Serve, oracle: Oracle) -> None:
-    async with serving() as client:
-        await upload(client)
+    async with serving(filled=True) as client:
         await say_held(client, oracle, QUESTION, **PLAIN)
         await say(client, AGAIN, "Thanks!", **PLAIN)
     oracle.free.set()
@@ -73,8 +71,7 @@ async def test_queued_messages_survive_a_restart(serving: Serve, oracle: Oracle)
 
 
 async def test_message_right_after_a_stop_begins_the_next_turn(serving: Serve, oracle: Oracle) -> None:
-    async with serving() as client:
-        await upload(client)
+    async with serving(filled=True) as client:
         await say_held(client, oracle, QUESTION, **PLAIN)
         job = app_of(client).state.server.run_worker.jobs["talk"]
         stop = asyncio.create_task(client.post("/v1/runs/talk/stop"))
@@ -88,8 +85,7 @@ async def test_message_right_after_a_stop_begins_the_next_turn(serving: Serve, o
 
 
 async def test_answers_keep_their_citations_and_small_talk_changes_no_status(serving: Serve, oracle: Oracle) -> None:
-    async with serving() as client:
-        await upload(client)
+    async with serving(filled=True) as client:
         first = await begin(client)
         await told(client, first)
         run = (await client.get(f"/v1/runs/{first}")).json()

@@ -69,8 +69,7 @@ async def test_second_reply_is_refused_and_not_asked_as_a_question(serving: Serv
 
 @BOTH_STORES
 async def test_second_reply_to_a_clarifying_question_is_refused(serving: Serve, oracle: Oracle) -> None:
-    async with serving() as client:
-        await upload(client)
+    async with serving(filled=True) as client:
         await say(client, "Who built it?", **PLAIN)
         await told(client, "talk")
         await say_held(client, oracle, "the light")
@@ -83,8 +82,7 @@ async def test_second_reply_to_a_clarifying_question_is_refused(serving: Serve, 
 
 @BOTH_STORES
 async def test_setting_is_checked_after_those_of_queued_messages(serving: Serve, oracle: Oracle) -> None:
-    async with serving() as client:
-        await upload(client)
+    async with serving(filled=True) as client:
         await say_held(client, oracle, QUESTION, **PLAIN)
         assert (await send(client, AGAIN, approve_plan=True)).status_code == 400
         await say(client, "/method par-rag")
@@ -96,8 +94,7 @@ async def test_setting_is_checked_after_those_of_queued_messages(serving: Serve,
 
 @BOTH_STORES
 async def test_queued_messages_keep_the_quota_of_the_day(serving: Serve, oracle: Oracle) -> None:
-    async with serving(tokens_a_day=150) as client:
-        await upload(client)
+    async with serving(tokens_a_day=150, filled=True) as client:
         await say_held(client, oracle, QUESTION, **PLAIN)
         await say(client, *[AGAIN] * 3)
         oracle.free.set()
@@ -112,8 +109,7 @@ async def test_queued_messages_keep_the_quota_of_the_day(serving: Serve, oracle:
 
 async def test_queue_of_a_chat_is_bounded(serving: Serve, oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "MAX_MESSAGES", 3)
-    async with serving() as client:
-        await upload(client)
+    async with serving(filled=True) as client:
         await say_held(client, oracle, QUESTION, **PLAIN)
         await say(client, *[AGAIN] * 3)
         refused = await send(client, AGAIN)
@@ -127,8 +123,7 @@ async def test_queue_of_a_chat_is_bounded(serving: Serve, oracle: Oracle, monkey
 
 @BOTH_STORES
 async def test_stop_of_a_chat_includes_its_queued_messages(serving: Serve, oracle: Oracle) -> None:
-    async with serving() as client:
-        await upload(client)
+    async with serving(filled=True) as client:
         await say_held(client, oracle, QUESTION, **PLAIN)
         await say(client, AGAIN, "Thanks!")
         assert (await client.post("/v1/runs/talk/stop")).status_code == 202
@@ -147,8 +142,7 @@ async def test_stop_between_two_turns_stops_the_chat(
     serving: Serve, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "LOOK_SECONDS", 600.0)  # nothing begins the next turn
-    async with serving() as client:
-        await upload(client)
+    async with serving(filled=True) as client:
         await say_held(client, oracle, QUESTION, **PLAIN)
         await say(client, AGAIN)
         job = app_of(client).state.server.run_worker.jobs["talk"]

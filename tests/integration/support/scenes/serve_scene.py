@@ -172,15 +172,20 @@ def oracle() -> Oracle:
 
 @pytest.fixture
 def serving(tmp_path: Path, oracle: Oracle, database_url: str | None) -> Serve:
-    """Return a function that starts a server; servers started one after the other are one that was restarted."""
+    """Return a function that starts a server; servers started one after the other are one that was restarted.
+
+    One that is `filled` has the documents.
+    """
 
     @asynccontextmanager
     async def serve(
-        *, keys: str | None = None, embedder: Embedder | None = None, **others: Any
+        *, keys: str | None = None, embedder: Embedder | None = None, filled: bool = False, **others: Any
     ) -> AsyncIterator[httpx.AsyncClient]:
         own = {"home": tmp_path / "home", "embedder": "hashing" if embedder else "none", "database_url": database_url}
         app = create_app(Settings(api_keys=keys, **{**own, **others}), open_model=opening(oracle), embedder=embedder)
         async with started(app), client_of(app) as opened:
+            if filled:
+                await upload(opened)
             yield opened
 
     return serve
