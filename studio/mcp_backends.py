@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from uuid import uuid4
 
+from sleuth.graphs.chat.sending import as_chat, send
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.core.streaming import Event
@@ -101,13 +102,13 @@ class LocalBackend(Backend):
         self._running: dict[str, _Run] = {}
 
     async def ask(self, request: RunRequest) -> Events:
-        """Store and begin a run; return its events."""
-        named = request.method if request.method != CHAT else None
-        default = named or await self.tenants.default_method()  # this may wait for the model server
+        """Store and begin a run; return its events. The home is not locked while the model server is awaited."""
+        default = request.default_method if request.method not in (None, CHAT) else await self.tenants.default_method()
         async with self.collection() as collection:
             await collection.require_documents(request.where)
         with translated_failures(self.tenants.store.engine):
-            id = await self.runs.start(request.resolved(default_method=default, profile=self.tenants.settings.profile))
+            request = request.resolved(default_method=default, profile=self.tenants.settings.profile)
+            id = await send(self.runs, as_chat(request))
         return self._begin(id, None).follow()
 
     async def resume(self, id: str, budget: Budget | None) -> Events:
@@ -129,17 +130,16 @@ class LocalBackend(Backend):
         return run
 
     async def _events(self, id: str, budget: Budget | None) -> Events:
-        threads, locks = self.runs.store.threads, self.runs.store.locks
         with translated_failures(self.tenants.store.engine):
-            async with self.lock.hold("search", wait=self.wait), locks.hold(id):
-                thread = await threads.get(id)
+            async with self.lock.hold("search", wait=self.wait), self.runs.hold(id) as held:
+                thread = held.thread
                 needs_model = runnable(thread.method).needs_model and thread.method != CHAT and thread.state != "done"
                 try:
                     runs = await self.tenants.runs(self.owner, needs_model=needs_model, model=thread.options.model)
                 except SleuthError as error:
-                    await threads.set_state(id, "failed", at=now(), problem=str(error))
+                    await self.runs.store.threads.set_state(id, "failed", at=now(), problem=str(error))
                     raise
-                async with aclosing(runs.run(id, budget=budget, is_locked=True)) as events:
+                async with aclosing(runs.run_held(id, budget=budget)) as events:
                     async for event in events:
                         yield event
 

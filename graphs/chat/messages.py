@@ -1,24 +1,24 @@
 """Messages of a chat: their reducer, the part that roles read, and the data of ours besides the text."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final
-from uuid import NAMESPACE_OID, uuid5
+from typing import Annotated, Any
+from uuid import NAMESPACE_OID, uuid4, uuid5
 
-from langchain_core.messages import AIMessage, AnyMessage, convert_to_messages
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, convert_to_messages
 from langchain_core.messages.ai import UsageMetadata
 from langgraph.channels import DeltaChannel
 from langgraph.graph.message import add_messages
+from langgraph.types import StateSnapshot
 from pydantic import StringConstraints
 
 from sleuth.agents.llm.tracing import as_usage
-from sleuth.graphs.core.answer import Verdict, total_cost
+from sleuth.graphs.core.answer import Answer, Verdict, total_cost
 from sleuth.graphs.evidence.answer_text import with_footnotes
+from sleuth.graphs.persistence.tables import Thread
+from sleuth.graphs.runs.turns import input_of_turn
 
 TextReply = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 """The reply to a clarifying question."""
-
-UNANSWERED: Final = ("stopped", "failed")
-"""The statuses of a message of ours that states why a turn has no answer."""
 
 
 def append_messages(messages: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
@@ -86,3 +86,40 @@ def answer_message(
     marked = with_footnotes(verdict)
     about = {**about, "marks": [list(each) for each in marked.marks]}
     return AIMessage(marked.text, id=id, additional_kwargs=about, usage_metadata=usage)
+
+
+def _unsent_messages(thread: Thread, state: StateSnapshot) -> list[AnyMessage]:
+    """Return the messages of a chat that are stored, and not in a checkpoint yet."""
+    inputs, turn = input_of_turn(thread, state), thread.options.turn
+    if isinstance(inputs, dict):
+        return list(inputs["messages"])
+    return [HumanMessage(turn.text, id=f"{turn.id}-reply")] if inputs is not None and turn and turn.text else []
+
+
+def left_messages(thread: Thread, state: StateSnapshot) -> list[dict[str, Any]]:
+    """Return the unsent messages of a turn without an answer, and the message that states why it has none."""
+    unsent = _unsent_messages(thread, state)
+    asked = [message.id for message in [*state.values.get("messages", []), *unsent] if message.type == "human"]
+    unanswered = unanswered_message(asked[-1] if asked else None, thread.problem)
+    return [message_to_json(message) for message in (*unsent, unanswered)]
+
+
+def messages_of(thread: Thread, state: StateSnapshot) -> list[AnyMessage]:
+    """Return all messages of a chat in its latest state, also those that are not in a checkpoint yet.
+
+    The last one, if it has no reply, has the `state` of the chat and the `problem` in `additional_kwargs`.
+    """
+    messages = append_messages([*state.values.get("messages", [])], [_unsent_messages(thread, state)])
+    if messages and messages[-1].type == "human":
+        about = {"state": thread.state, "problem": thread.problem}
+        messages[-1] = messages[-1].model_copy(update={"additional_kwargs": about})
+    return messages
+
+
+def messages_of_answer(answer: Answer) -> list[dict[str, Any]]:
+    """Return a question and its answer as the messages with which a chat begins."""
+    about = {name: getattr(answer, name) for name in ("status", "citations", "question", "method", "thread")}
+    verdict = Verdict(status=answer.status, text=answer.text, citations=answer.citations)
+    reply = answer_message(verdict, about, id=uuid4().hex)
+    question = HumanMessage(answer.question, id=uuid4().hex)
+    return [message_to_json(question), message_to_json(reply)]

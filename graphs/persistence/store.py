@@ -1,6 +1,7 @@
 """The store of runs: checkpoints, the archive of texts and the list of threads, in one SQLite file or in Postgres."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -13,10 +14,10 @@ from sqlalchemy import URL, event
 from sqlalchemy.engine import Engine
 
 from sleuth.graphs.persistence.checkpoints import UNSYNCED, CheckpointSerializer, SqliteCheckpoints
-from sleuth.graphs.persistence.tables import prepare_tables
+from sleuth.graphs.persistence.tables import LONGEST_NAME, NAME, already_used, prepare_tables
 from sleuth.graphs.persistence.thread_locks import FileThreadLocks, PostgresThreadLocks, ThreadLocks
 from sleuth.graphs.persistence.threads import Threads
-from sleuth.tools.errors import StoreError, ThreadBusy, extra, needs_part
+from sleuth.tools.errors import StoreError, ThreadBusy, UsageError, extra, needs_part
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.archive import SqlArchive
 from sleuth.tools.storage.database import (
@@ -44,6 +45,17 @@ class Store:
     threads: Threads
     engine: Engine
     locks: ThreadLocks
+
+    async def check_new_name(self, name: str) -> None:
+        """Raise UsageError or RunError if a new run cannot have this name."""
+        if not re.fullmatch(NAME, name):
+            raise UsageError(
+                f"{name[:200]!r} is not a valid run name. Use 1 to {LONGEST_NAME} letters, digits and . _ @ : -."
+            )
+        if await self.threads.exists(name):  # of another owner
+            raise already_used(name)
+        if await self.saver.aget_tuple({"configurable": {"thread_id": name}}):
+            raise UsageError(f"The name {name} already has checkpoints. Choose another name.")
 
 
 @asynccontextmanager

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import (
@@ -122,6 +122,9 @@ ThreadState = Literal["queued", "running", "waiting", "stopped", "interrupted", 
 queued: stored, not begun. running: a process holds its lock. waiting: for a person's reply. stopped: by a person.
 interrupted: its process was killed, lost or shut down. failed: by an error. done: it has an answer.
 """
+
+UNANSWERED: Final = ("stopped", "failed")
+"""The states of a chat whose last turn has no answer, and the statuses of the message that states why."""
 
 
 Outcome = Literal[
@@ -295,7 +298,7 @@ class Origin:
     """The run and checkpoint that a thread comes from, and its number as a sub-run of that run; 0 for a fork."""
 
     parent: str = ""
-    checkpoint: str = ""
+    parent_checkpoint: str = ""
     subrun: int = 0
 
 

@@ -20,8 +20,15 @@ from sleuth.graphs.core.streaming import Step
 from sleuth.graphs.persistence.checkpoints import CheckpointSerializer
 from sleuth.graphs.persistence.tables import Origin, Thread
 from sleuth.graphs.registry import runnable
-from sleuth.graphs.runs.execution import checkpoint_id_of, newest_branch, now, parent_id, with_paused_clock
-from sleuth.graphs.runs.reading import accept_state, unknown_checkpoint
+from sleuth.graphs.runs.execution import (
+    accept_state,
+    checkpoint_id_of,
+    newest_branch,
+    now,
+    parent_id,
+    unknown_checkpoint,
+    with_paused_clock,
+)
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import RunError, UnknownName, UsageError
 from sleuth.tools.storage.id_prefix import complete_id
@@ -309,7 +316,7 @@ async def _copy_to(
     _check_place(state, wrote, changes)
     if thread.method == CHAT:
         raise UsageError("A branch of a chat cannot have a name: fork it within its thread.")
-    origin = Origin(parent=thread.id, checkpoint=checkpoint_id_of(state))
+    origin = Origin(parent=thread.id, parent_checkpoint=checkpoint_id_of(state))
     forked = await runs.start_like(
         thread, thread.question, thread.method, origin=origin, values=thread.options.values, thread=name
     )
@@ -329,7 +336,7 @@ async def _fork_into(
     """Create a thread of another method that starts with this one's notes on sub-questions."""
     notes = merge_keys(state.values.get("notes", {}), [changes.get("notes", {})]).values()
     question = changes.get("question", state.values.get("question", thread.question))
-    origin = Origin(parent=thread.id, checkpoint=checkpoint_id_of(state))
+    origin = Origin(parent=thread.id, parent_checkpoint=checkpoint_id_of(state))
     forked = await runs.start_like(thread, question, into, origin=origin, thread=name)
     # A finding for the whole question would be taken for its answer.
     remaining = [note for note in notes if not same_question(note["question"], question)]

@@ -18,6 +18,7 @@ from langchain_core.vectorstores import VectorStore
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from sleuth.agents.model import DEMO_MODEL, Message, NamedModel, Reply, Request
+from sleuth.graphs.chat.sending import as_chat, reply_to, send
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import DEFAULT_METHOD, Budget, Context, RunOptions, Services
 from sleuth.graphs.core.method import CHAT, MODELLESS_METHOD
@@ -28,9 +29,9 @@ from sleuth.graphs.core.triples import MemoryTriples, TripleStore
 from sleuth.graphs.evidence.reading_model import with_reading_roles
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import METHODS, configure, runnable
-from sleuth.graphs.runs.execution import CheckpointerSubruns
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
+from sleuth.graphs.runs.subruns import CheckpointerSubruns
 from sleuth.studio.client.opening import Opener
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import MissingPart, ModelTimeout, ModelUnavailable, RunError, SleuthError, needs_part
@@ -129,12 +130,15 @@ class Sleuth:
     ) -> AsyncGenerator[Event]:
         """Start the run of a request; yield what `stream` yields."""
         check_callbacks(callbacks)
+        is_named = request.method is not None
         request = request.resolved(default_method=self.default_method, profile=self.settings.profile)
+        request = request if is_named else as_chat(request)
         if self.model_problem and request.kind.needs_model and request.kind.name != CHAT:  # a chat stores the message
             raise self.model_problem
         if self.searched is self.collection and (request.with_collection or not request.pages):
             await self.collection.require_documents(request.where)
-        id = await self.runs.start(request)
+        is_new = request.thread is None and request.kind.name != CHAT
+        id = await (self.runs.start(request) if is_new else send(self.runs, request))
         wants_tokens = (lambda: True) if deltas else None
         async with aclosing(self.runs.run(id, wants_tokens=wants_tokens, callbacks=callbacks)) as events:
             async for event in events:
@@ -172,7 +176,8 @@ class Sleuth:
         if update:
             await self.runs.queue_survey_update(thread)
         if reply is not None:
-            await self.runs.reply(thread, reply)
+            async with self.runs.hold(thread) as held:
+                await reply_to(held, reply)
         events = self.runs.run(thread, budget=budget, callbacks=check_callbacks(callbacks))
         return await in_fresh_context(last_answer(events))
 

@@ -21,6 +21,7 @@ from langgraph.runtime import RunControl
 from sqlalchemy import Boolean, Column, Integer, MetaData, String, Table, Text, delete, insert, select, update
 from sqlalchemy.engine import Connection, Engine
 
+from sleuth.graphs.chat.sending import branch_chat
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.method import CHAT
@@ -397,8 +398,7 @@ class RunWorker:
         """Begin the turn of the thread's next message; return False if it has none."""
         for number, request in (await self.queue.messages(job.thread)).items():
             if number <= job.last_message:
-                thread = await job.runs.store.threads.get(job.thread)
-                await self.runs(job.owner, message=number).branch_chat(thread, request, is_locked=True)
+                await branch_chat(await self.runs(job.owner, message=number).held(job.thread), request)
                 return True
         return False
 
@@ -460,7 +460,7 @@ class RunWorker:
                 return self._log.want_deltas(job.thread) or monotonic() < job.began + LISTENER_GRACE
 
             async with aclosing(
-                runs.run(job.thread, budget=job.budget, wants_tokens=wants_tokens, control=job.control, is_locked=True)
+                runs.run_held(job.thread, budget=job.budget, wants_tokens=wants_tokens, control=job.control)
             ) as events:
                 async for event in events:
                     if isinstance(event, Answer):

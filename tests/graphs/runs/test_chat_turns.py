@@ -14,6 +14,8 @@ from scenes import Chain, RunsFor, down_once, finish
 
 from sleuth.agents.model import Reply as ModelReply
 from sleuth.agents.model import Request
+from sleuth.graphs.chat.messages import messages_of
+from sleuth.graphs.chat.sending import branch_chat, reply_to, send
 from sleuth.graphs.chat.small_talk import is_answered_by_rule
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.run_filter import RunFilter
@@ -21,7 +23,6 @@ from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
 from sleuth.graphs.runs.pruning import remove_runs
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
-from sleuth.graphs.runs.turns import messages_of
 from sleuth.tools.errors import ModelUnavailable, RunError, UsageError
 
 PAR = {"method": "par-rag"}
@@ -29,7 +30,7 @@ FOLLOW_UP = "And in which year was it founded?"
 
 
 async def begin(runs: RunService, message: str, **values: object) -> str:
-    return await runs.start(RunRequest(question=message, method="chat", values={**PAR, **values}, thread="talk"))
+    return await send(runs, RunRequest(question=message, method="chat", values={**PAR, **values}, thread="talk"))
 
 
 async def test_messages_are_turns_of_one_thread(runs_with: RunsFor, chain: Chain) -> None:
@@ -38,7 +39,7 @@ async def test_messages_are_turns_of_one_thread(runs_with: RunsFor, chain: Chain
     await begin(runs, "I like Trevandle & Ruske.")
     first = await finish(runs, "talk")
     assert (first.method, first.status, first.text) == ("chat", "answered", "Hello! What would you like to know?")
-    assert await runs.start(RunRequest(question=FOLLOW_UP, method="chat", thread="talk")) == "talk"
+    assert await send(runs, RunRequest(question=FOLLOW_UP, method="chat", thread="talk")) == "talk"
     second = await finish(runs, "talk")
     assert (second.question, second.text, second.cost["calls"]) == (chain.question, "1868", len(model.requests) - 2)
     assert second.citations and second.hops
@@ -86,7 +87,7 @@ async def test_question_of_the_chat_is_an_answer_with_state_waiting(runs_with: R
     thread = await runs.store.threads.get("talk")
     assert thread.state == "waiting"
     assert await finish(runs, "talk") == back, "going on without a reply changes nothing"
-    await runs.start(RunRequest(question="the yard", method="chat", thread="talk"))
+    await send(runs, RunRequest(question="the yard", method="chat", thread="talk"))
     answer = await finish(runs, "talk")
     assert (answer.text, answer.asks) == ("1868", None)
     assert "asks" not in answer.to_json()
@@ -96,7 +97,7 @@ async def test_plan_is_edited_as_a_list(runs_with: RunsFor, chain: Chain) -> Non
     runs = runs_with(ChatModel(chain, "question"))
     await begin(runs, chain.question, approve_plan=True)
     await finish(runs, "talk")
-    await runs.start(RunRequest(question=json.dumps([chain.hops[1].asked]), method="chat", thread="talk"))
+    await send(runs, RunRequest(question=json.dumps([chain.hops[1].asked]), method="chat", thread="talk"))
     assert [note["question"] for note in (await finish(runs, "talk")).notes][:1] == [chain.hops[1].asked]
 
 
@@ -116,11 +117,11 @@ async def test_invalid_reply_is_refused_before_it_is_stored(
     await begin(runs, chain.question, approve_plan=True)
     waiting, before = await finish(runs, "talk"), await runs.store.threads.get("talk")
     with pytest.raises(UsageError, match=re.escape(f"The reply cannot be used ({why}")):
-        await runs.reply("talk", reply)
+        await store_reply(runs, reply)
     assert await runs.store.threads.get("talk") == before
     assert await finish(runs, "talk") == waiting, "resumed without a reply, it still waits"
     (named,) = (await runs.state(before)).interrupts
-    await runs.reply("talk", {named.id: "approve"})
+    await store_reply(runs, {named.id: "approve"})
     assert (await finish(runs, "talk")).text == "1868"
 
 
@@ -132,7 +133,7 @@ async def test_turn_stopped_at_any_call_is_resumed(runs_with: RunsFor, chain: Ch
     await finish(runs, "talk")
 
     model.answer = down_once(model.answer, at)
-    await runs.start(RunRequest(question=FOLLOW_UP, method="chat", thread="talk"))
+    await send(runs, RunRequest(question=FOLLOW_UP, method="chat", thread="talk"))
     with pytest.raises(ModelUnavailable):
         await finish(runs, "talk")
     with pytest.raises(RunError, match="no answer yet"):
@@ -147,8 +148,8 @@ async def test_stored_message_is_sent_after_a_kill(runs_with: RunsFor, chain: Ch
     runs = runs_with(ChatModel(chain, "small talk", "small talk"))
     await begin(runs, "Hello.")
     await finish(runs, "talk")
-    await runs.start(
-        RunRequest(question="Hello again.", method="chat", thread="talk")
+    await send(
+        runs, RunRequest(question="Hello again.", method="chat", thread="talk")
     )  # and here the process is killed
     assert (await runs.store.threads.get("talk")).state == "queued"
     with pytest.raises(RunError, match="no answer yet"):
@@ -159,18 +160,21 @@ async def test_stored_message_is_sent_after_a_kill(runs_with: RunsFor, chain: Ch
 
 async def test_settings_and_budget_are_those_of_the_latest_turn(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(ChatModel(chain, "question", "question"))
-    await runs.start(
-        RunRequest(question=chain.question, method="chat", values=PAR, budget=Budget(max_calls=2), thread="talk")
+    await send(
+        runs, RunRequest(question=chain.question, method="chat", values=PAR, budget=Budget(max_calls=2), thread="talk")
     )
     assert (await finish(runs, "talk")).status == "out_of_budget"
-    await runs.start(
-        RunRequest(question=chain.question, method="chat", values={"method_settings": {"review": False}}, thread="talk")
+    await send(
+        runs,
+        RunRequest(
+            question=chain.question, method="chat", values={"method_settings": {"review": False}}, thread="talk"
+        ),
     )
     answer = await finish(runs, "talk")
     assert answer.status == "answered"
     assert "par-rag/review" not in answer.cost["nodes"]
     with pytest.raises(UsageError, match="Did you mean method"):
-        await runs.start(RunRequest(question="Well?", method="chat", values={"metod": "ras"}, thread="talk"))
+        await send(runs, RunRequest(question="Well?", method="chat", values={"metod": "ras"}, thread="talk"))
 
 
 async def test_chat_can_be_forked(runs_with: RunsFor, chain: Chain) -> None:
@@ -189,14 +193,19 @@ async def test_only_a_chat_thread_takes_more_messages(
     runs_with: RunsFor, chain: Chain, first: str, second: str
 ) -> None:
     runs = runs_with(ChatModel(chain))
-    await runs.start(RunRequest(question=chain.question, method=first, thread="talk"))
+    await send(runs, RunRequest(question=chain.question, method=first, thread="talk"))
     with pytest.raises(RunError, match="used already"):
-        await runs.start(RunRequest(question=chain.question, method=second, thread="talk"))
+        await send(runs, RunRequest(question=chain.question, method=second, thread="talk"))
+
+
+async def store_reply(runs: RunService, value: Any, checkpoint: str = "") -> None:
+    async with runs.hold("talk") as held:
+        await reply_to(held, value, checkpoint=checkpoint)
 
 
 async def add_input(runs: RunService, text: str, start: str = "") -> None:
-    thread = await runs.store.threads.get("talk")
-    await runs.branch_chat(thread, RunRequest(question=text, method="chat", thread="talk"), checkpoint=start)
+    async with runs.hold("talk") as held:
+        await branch_chat(held, RunRequest(question=text, method="chat", thread="talk"), checkpoint=start)
 
 
 NEVER_SENT = "The chat fails before its first checkpoint."
@@ -218,7 +227,7 @@ async def test_message_without_an_answer_stays_in_the_chat(runs_with: RunsFor, c
     runs = runs_with(model)
     await begin(runs, chain.question)
     await finish(runs, "talk")
-    await runs.start(RunRequest(question="Who built the ferry?", method="chat", thread="talk"))
+    await send(runs, RunRequest(question="Who built the ferry?", method="chat", thread="talk"))
     await fail(runs, model, before_the_first_checkpoint=is_early)
     thread = await runs.store.threads.get("talk")
     shown = messages_of(thread, await runs.state(thread))[-1]
@@ -226,7 +235,7 @@ async def test_message_without_an_answer_stays_in_the_chat(runs_with: RunsFor, c
     assert shown.additional_kwargs == {"state": "failed", "problem": thread.problem}
     assert thread.problem
 
-    await runs.start(RunRequest(question=FOLLOW_UP, method="chat", thread="talk"))
+    await send(runs, RunRequest(question=FOLLOW_UP, method="chat", thread="talk"))
     assert (await finish(runs, "talk")).text == "1868"
     problem = NEVER_SENT if is_early else "It is down: start it."
     says = f"This message was not answered. {problem}"
@@ -241,7 +250,7 @@ async def test_stopped_turn_is_followed_by_another_message(runs_with: RunsFor, c
     await begin(runs, "Who built the ferry?")
     await runs.mark_stopped("talk")
     for message in (chain.question, FOLLOW_UP):  # neither is sent before the next one
-        await runs.start(RunRequest(question=message, method="chat", thread="talk"))
+        await send(runs, RunRequest(question=message, method="chat", thread="talk"))
     await finish(runs, "talk")
     stopped = "This message was not answered: it was stopped."
     assert await said(runs) == ["Who built the ferry?", stopped, chain.question, stopped, FOLLOW_UP, "1868"]
@@ -251,9 +260,9 @@ async def test_earlier_citations_stay_in_the_chat(runs_with: RunsFor, chain: Cha
     runs = runs_with(ChatModel(chain, "question", "follow-up"))
     first = await runs.start(RunRequest(question=chain.question, method="par-rag", values={}))
     answer = await finish(runs, first)
-    await runs.start(RunRequest(question=FOLLOW_UP, method="chat", values=PAR, thread="talk", after=answer))
+    await send(runs, RunRequest(question=FOLLOW_UP, method="chat", values=PAR, thread="talk", after=answer))
     await finish(runs, "talk")
-    await runs.start(RunRequest(question="Thanks!", method="chat", thread="talk"))
+    await send(runs, RunRequest(question="Thanks!", method="chat", thread="talk"))
     await finish(runs, "talk")
     thread = await runs.store.threads.get("talk")
     replies = [each for each in messages_of(thread, await runs.state(thread)) if each.type == "ai"]
@@ -273,7 +282,7 @@ async def test_small_talk_changes_neither_the_state_nor_the_question(
     await begin(runs, chain.question)
     assert (await finish(runs, "talk")).status == "unknown"
     before = await runs.store.threads.get("talk")
-    await runs.start(RunRequest(question=message, method="chat", thread="talk"))
+    await send(runs, RunRequest(question=message, method="chat", thread="talk"))
     reply = await finish(runs, "talk")
     assert (reply.status, reply.citations) == ("answered", [])
     after = await runs.store.threads.get("talk")
@@ -291,7 +300,7 @@ async def test_chat_of_small_talk_is_no_run(runs_with: RunsFor, chain: Chain, me
     await finish(runs, "talk")
     assert await runs.store.threads.list_newest(runs_listed) == []
     assert (await runs.store.threads.get("talk")).outcome == "done"
-    await runs.start(RunRequest(question=chain.question, method="chat", thread="talk"))
+    await send(runs, RunRequest(question=chain.question, method="chat", thread="talk"))
     [queued] = await runs.store.threads.list_newest(runs_listed)
     assert (queued.question, queued.state) == (chain.question, "queued")
     await finish(runs, "talk")
@@ -304,7 +313,7 @@ async def test_small_talk_after_a_failed_turn_keeps_it_to_be_resumed(runs_with: 
     runs = runs_with(model)
     await begin(runs, chain.question)
     await fail(runs, model)
-    await runs.start(RunRequest(question="Hello?", method="chat", thread="talk"))
+    await send(runs, RunRequest(question="Hello?", method="chat", thread="talk"))
     assert (await finish(runs, "talk")).text == "Hello! What would you like to know?"
     thread = await runs.store.threads.get("talk")
     assert (thread.state, thread.problem) == ("failed", "It is down: start it.")
@@ -316,21 +325,21 @@ async def test_small_talk_while_the_chat_waits_leaves_it_waiting(runs_with: Runs
     runs = runs_with(ChatModel(chain, "ambiguous"))
     await begin(runs, "How old is it?")
     back = await finish(runs, "talk")
-    await runs.start(RunRequest(question="/help", method="chat", thread="talk"))
+    await send(runs, RunRequest(question="/help", method="chat", thread="talk"))
     assert (await finish(runs, "talk")).asks == back.asks
     assert (await said(runs))[-1].startswith("/help")
     assert (await runs.store.threads.get("talk")).state == "waiting"
-    await runs.start(RunRequest(question="the yard", method="chat", thread="talk"))
+    await send(runs, RunRequest(question="the yard", method="chat", thread="talk"))
     assert (await finish(runs, "talk")).text == "1868"
 
 
 async def test_method_command_changes_the_method_of_the_next_questions(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(ChatModel(chain, "question"))
-    await runs.start(RunRequest(question="/method par-rag", method="chat", thread="talk"))
+    await send(runs, RunRequest(question="/method par-rag", method="chat", thread="talk"))
     await finish(runs, "talk")
     with pytest.raises(UsageError, match="Did you mean par-rag"):
-        await runs.start(RunRequest(question="/method par-rg", method="chat", thread="talk"))
-    await runs.start(RunRequest(question=chain.question, method="chat", thread="talk"))
+        await send(runs, RunRequest(question="/method par-rg", method="chat", thread="talk"))
+    await send(runs, RunRequest(question=chain.question, method="chat", thread="talk"))
     answer = await finish(runs, "talk")
     assert answer.hops and answer.hops[0]["method"] == "par-rag"
 
@@ -342,10 +351,10 @@ async def test_reply_is_given_to_an_interrupt_also_of_an_older_branch(runs_with:
     await add_input(runs, "Hello!")
     assert (await finish(runs, "talk")).status == "answered"
     assert (await said(runs))[0] == chain.question
-    await runs.reply("talk", {"decisions": [{"type": "approve"}]}, checkpoint=waiting.checkpoint)
+    await store_reply(runs, {"decisions": [{"type": "approve"}]}, checkpoint=waiting.checkpoint)
     assert (await finish(runs, "talk")).text == "1868"
     assert await said(runs) == [chain.question, "1868"]
-    await runs.reply("talk", "reject", checkpoint=waiting.checkpoint)
+    await store_reply(runs, "reject", checkpoint=waiting.checkpoint)
     assert (await finish(runs, "talk")).text == "The plan was not carried out.", "not the earlier decision"
 
 

@@ -19,7 +19,7 @@ async def tree(runs: RunService, root: str, *, secret: str = "") -> list[str]:
     for at, (id, method) in enumerate(zip(ids, ("chat", "auto", "plain-rag"), strict=True)):
         page = PageText(id=id, name="page", text=f"{secret}{id}")
         shared = PageText(id="shared", name="page", text="A text of several runs.")
-        origin = Origin(parent=ids[at - 1], checkpoint="", subrun=1) if at else None
+        origin = Origin(parent=ids[at - 1], parent_checkpoint="", subrun=1) if at else None
         await runs.start(
             RunRequest(question=f"Who built {id}?", method=method, thread=id, pages=[page, shared]), origin=origin
         )

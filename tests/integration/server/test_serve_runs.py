@@ -258,7 +258,7 @@ async def begin_tree(server: ServerState) -> None:
     runs = server.tenants.read_only_runs("local")
     outer = ""
     for id, method in (("talk", "chat"), ("talk.1", "auto"), ("talk.1.1", "plain-rag")):
-        origin = Origin(parent=outer, checkpoint="", subrun=1) if outer else None
+        origin = Origin(parent=outer, parent_checkpoint="", subrun=1) if outer else None
         page = PageText(id=id, name="page", text=f"A confidential text of {id}.")
         await runs.start(
             RunRequest(question="A confidential question?", method=method, thread=id, pages=[page]), origin=origin
