@@ -18,7 +18,6 @@ from langchain_core.vectorstores import VectorStore
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from sleuth.agents.model import DEMO_MODEL, Message, NamedModel, Reply, Request
-from sleuth.graphs.chat.sending import as_chat, reply_to, send
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import DEFAULT_METHOD, Budget, Context, RunOptions, Services
 from sleuth.graphs.core.method import CHAT, MODELLESS_METHOD
@@ -130,15 +129,17 @@ class Sleuth:
     ) -> AsyncGenerator[Event]:
         """Start the run of a request; yield what `stream` yields."""
         check_callbacks(callbacks)
-        is_named = request.method is not None
+        is_named, start = request.method is not None, self.runs.start
         request = request.resolved(default_method=self.default_method, profile=self.settings.profile)
-        request = request if is_named else as_chat(request)
+        if not is_named or request.thread or request.kind.name == CHAT:
+            from sleuth.graphs.chat.sending import as_chat, send
+
+            request, start = request if is_named else as_chat(request), partial(send, self.runs)
         if self.model_problem and request.kind.needs_model and request.kind.name != CHAT:  # a chat stores the message
             raise self.model_problem
         if self.searched is self.collection and (request.with_collection or not request.pages):
             await self.collection.require_documents(request.where)
-        is_new = request.thread is None and request.kind.name != CHAT
-        id = await (self.runs.start(request) if is_new else send(self.runs, request))
+        id = await start(request)
         wants_tokens = (lambda: True) if deltas else None
         async with aclosing(self.runs.run(id, wants_tokens=wants_tokens, callbacks=callbacks)) as events:
             async for event in events:
@@ -176,6 +177,8 @@ class Sleuth:
         if update:
             await self.runs.queue_survey_update(thread)
         if reply is not None:
+            from sleuth.graphs.chat.sending import reply_to
+
             async with self.runs.hold(thread) as held:
                 await reply_to(held, reply)
         events = self.runs.run(thread, budget=budget, callbacks=check_callbacks(callbacks))
