@@ -113,14 +113,13 @@ class RunService:
             after=request.after.thread if request.after else "",
             turn=turn,
         )
-        created = now()
         thread = Thread(
             id=id,
             owner=self.store.threads.owner,
             method=request.kind.name,
             question=request.question,
             options=options,
-            created_at=created,
+            created_at=(created := now()),
             updated_at=created,
             **vars(origin or Origin()),
         )
@@ -247,18 +246,14 @@ class RunService:
 
     async def _events(self, thread: Thread, worked: float | None, execution: Execution) -> AsyncGenerator[Event]:
         before, turn = await self.state(thread), thread.options.turn
-        if turn:
-            inputs: Any = input_of_turn(thread, before)
-        else:
-            inputs = None if before.values or before.tasks else {"question": thread.question}
+        first = None if before.values or before.tasks else {"question": thread.question}
+        inputs = input_of_turn(thread, before) if turn else first
         branch = turn.start if turn and turn.start != turn.at else None
         # Not `next`: it lacks a node whose result is committed while the checkpoint after it is not.
         if inputs is not None or (before.tasks and not before.interrupts):
             resumed_step = None if thread.state == "queued" else int((before.metadata or {}).get("step", 0)) + 1
-            streams = None
-            if wants_tokens := execution.get("wants_tokens"):
-                answers = runnable(thread.method).answers
-                streams = TokenStream(answers=answers, wants_tokens=wants_tokens, resumed_step=resumed_step)
+            wanted, answers = execution.get("wants_tokens"), runnable(thread.method).answers
+            streams = TokenStream(answers=answers, wants_tokens=wanted, resumed_step=resumed_step) if wanted else None
             context = await self._context(thread, streams)
             worked = 0.0 if isinstance(inputs, dict) else seconds_at(before) if worked is None else worked
             start = self.config(thread, None if inputs is None else branch)
