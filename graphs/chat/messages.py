@@ -66,13 +66,6 @@ def message_to_json(message: AnyMessage) -> dict[str, Any]:
     return message.model_dump(include={"type", "content", "id", "additional_kwargs"}, mode="json")
 
 
-def unanswered_message(asked: str | None, problem: str) -> AIMessage:
-    """Return the message that states why the message with an id has no answer, before the next one is taken up."""
-    text = f"This message was not answered. {problem}" if problem else "This message was not answered: it was stopped."
-    about: dict[str, Any] = {"status": "failed" if problem else "stopped", "citations": []}
-    return AIMessage(text, id=reply_id_to(asked), additional_kwargs=about)
-
-
 def run_message(values: Mapping[str, Any], about: dict[str, Any], *, id: str | None = None) -> AIMessage:
     """Return the verdict in a method's state as a message with footnotes, with the usage of the run's model calls."""
     usage = as_usage(**total_cost(values["calls"]))
@@ -97,11 +90,12 @@ def _unsent_messages(thread: Thread, state: StateSnapshot) -> list[AnyMessage]:
 
 
 def left_messages(thread: Thread, state: StateSnapshot) -> list[dict[str, Any]]:
-    """Return the unsent messages of a turn without an answer, and the message that states why it has none."""
-    unsent = _unsent_messages(thread, state)
-    asked = [message.id for message in [*state.values.get("messages", []), *unsent] if message.type == "human"]
-    unanswered = unanswered_message(asked[-1] if asked else None, thread.problem)
-    return [message_to_json(message) for message in (*unsent, unanswered)]
+    """Return the unsent messages of a turn without an answer, and the message of ours that states why it has none."""
+    problem, unsent = thread.problem, _unsent_messages(thread, state)
+    text = f"This message was not answered. {problem}" if problem else "This message was not answered: it was stopped."
+    about: dict[str, Any] = {"status": "failed" if problem else "stopped", "citations": []}
+    id = reply_id([*state.values.get("messages", []), *unsent])
+    return [message_to_json(each) for each in (*unsent, AIMessage(text, id=id, additional_kwargs=about))]
 
 
 def messages_of(thread: Thread, state: StateSnapshot) -> list[AnyMessage]:

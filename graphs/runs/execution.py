@@ -111,7 +111,7 @@ async def newest_branch(graph: Compiled, config: RunnableConfig) -> AsyncGenerat
     """Yield the latest state of a thread and then its ancestors; each is read when it is needed."""
     at: RunnableConfig | None = config
     while at and (state := await graph.aget_state(at)).created_at:
-        yield state
+        yield accept_state(state)
         at = state.parent_config
 
 

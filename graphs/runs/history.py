@@ -21,7 +21,6 @@ from sleuth.graphs.persistence.checkpoints import CheckpointSerializer
 from sleuth.graphs.persistence.tables import Origin, Thread
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.execution import (
-    accept_state,
     checkpoint_id_of,
     newest_branch,
     now,
@@ -96,7 +95,7 @@ async def replay_steps(runs: RunService, id: str, *, known: Container[str] = ())
     async for state in newest_branch(runs.graph(thread), runs.config(thread)):
         ended = [
             Step(node=task.name, state="finished", update=dict(task.result), task=task.id, **about)
-            for task in accept_state(state).tasks
+            for task in state.tasks
             if task.name != START and task.result is not None
         ]
         if ended and all(step.task in known for step in ended):
