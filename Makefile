@@ -66,10 +66,11 @@ test-nightly: setup ## The slow rest: kills, Postgres, browsers, wheels, sweeps;
 	@$(MAKE) --no-print-directory --keep-going test-sweeps test-integration-nightly; \
 		$(BIN)/python tests/totals.py .cache/junit sweeps nightly
 
-quick: setup ## Lint, and unit tests of model calls, runs, chats and evidence; under a minute
+quick: setup ## Lint, and unit tests of model calls, methods, runs, chats, evidence and search; about a minute
 	@$(BIN)/ruff check --quiet .
-	$(UNIT) tests/agents tests/graphs/core tests/graphs/evidence tests/graphs/runs tests/graphs/chat tests/studio/client \
-		-m "not sweep and not nightly"
+	$(UNIT) tests/agents tests/graphs tests/tools/search tests/tools/text tests/tools/storage tests/test_conventions.py \
+		-m "not sweep and not nightly" --ignore tests/graphs/survey --ignore tests/graphs/report
+	@echo "Not run: documents, ingestion, survey, report, studio and training (make test-unit), integration (make test)"
 
 test-unit: setup ## About four minutes; no sockets
 	$(UNIT) tests -m "not sweep and not nightly" --ignore tests/integration --junit-xml .cache/junit/unit.xml $(ARGS)

@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cache
 from typing import Any, ClassVar, Generic, Self, TypeVar, dataclass_transform, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationInfo, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema
 
 from sleuth.agents.model import Sampling
@@ -40,10 +40,7 @@ class Input:
 
 
 class Output(BaseModel):
-    """Base of all structured outputs: strict for guided decoding, lenient when a reply is parsed.
-
-    A context of validation is a `sleuth.agents.model_calls.output_parsing.Leniency`.
-    """
+    """Base of all structured outputs. A reply's values are converted to their types before they are validated."""
 
     model_config = ConfigDict(
         defer_build=True,  # seconds of start-up
@@ -52,16 +49,6 @@ class Output(BaseModel):
         json_schema_extra={"additionalProperties": False},
         json_schema_serialization_defaults_required=True,
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _as_object(cls, value: object, info: ValidationInfo) -> object:
-        return info.context.as_object(value, cls) if info.context else value
-
-    @field_validator("*", mode="wrap")
-    @classmethod
-    def _read_field(cls, value: object, read: Callable[[Any], Any], info: ValidationInfo) -> object:
-        return info.context.read_field(cls, info.field_name, value, read) if info.context else read(value)
 
 
 class LabeledOutput(Output):

@@ -23,6 +23,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from sleuth.graphs.core import context as run_options
 from sleuth.graphs.core.answer import Answer, Citation, Cost, Note, Status, public_notes, total_cost
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.method import REPORT, SURVEY
@@ -39,7 +40,7 @@ from sleuth.tools.places import at_words
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.search.retriever import MAX_QUERY_CHARS
 from sleuth.tools.storage.catalogue import Listed
-from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
+from sleuth.tools.storage.filters import MAX_CHARS
 from sleuth.tools.types import hit_to_json
 
 DOCUMENTS = "sleuth://documents/{+id}"
@@ -51,15 +52,11 @@ MAX_TEXT = 50_000
 
 _HINT = "Questions about the user's own documents: `ask` for an answer with citations, `search` for passages."
 
-Calls = Annotated[int | None, Field(ge=1, description="model calls that the run may make")]
-Tokens = Annotated[int | None, Field(ge=1, description="tokens that the run may spend")]
-Seconds = Annotated[float | None, Field(gt=0, description="seconds that the run may take")]
-
-Where = Annotated[
-    str,
-    Field(max_length=MAX_CHARS, description=f"search only the documents that match this filter; example: {EXAMPLE}"),
-]
-Label = Annotated[str, Field(max_length=200, description="what lists of runs show instead of the question")]
+Calls = Annotated[run_options.Calls, Field(ge=1)]
+Tokens = Annotated[run_options.Tokens, Field(ge=1)]
+Seconds = Annotated[run_options.Seconds, Field(gt=0)]
+Where = Annotated[run_options.Where, Field(max_length=MAX_CHARS)]
+Label = Annotated[run_options.Label, Field(max_length=200)]
 
 RunName = Annotated[
     str | None, Field(pattern=NAME, description="a name for the run, by which it can be found if this call is cut off")
@@ -129,7 +126,7 @@ class Tools:
         question: Annotated[str, Field(description="a complete question that can be understood by itself")],
         context: Context[Any, Any],
         method: Method | None = None,
-        settings: Annotated[dict[str, Any] | None, Field(description="settings of the method by name")] = None,
+        settings: run_options.Values | None = None,
         where: Where = "",
         max_calls: Calls = None,
         max_tokens: Tokens = None,
@@ -159,12 +156,13 @@ class Tools:
         max_calls: Calls = None,
         max_tokens: Tokens = None,
         max_seconds: Seconds = None,
+        label: Label = "",
         thread: RunName = None,
         wait: Wait = None,
     ) -> AnswerResult:
         """Ask every document the same questions, and count the answers: for which, how many, how much in all."""
-        values, limits = {"columns": columns or [], "limit": limit}, (max_calls, max_tokens, max_seconds)
-        return await self.ask(question, context, SURVEY, values, where, *limits, thread=thread, wait=wait)
+        values, more = {"columns": columns or [], "limit": limit}, (max_calls, max_tokens, max_seconds, label)
+        return await self.ask(question, context, SURVEY, values, where, *more, thread=thread, wait=wait)
 
     async def report(  # noqa: PLR0917 - called with keyword arguments, as in the tool's schema
         self,
@@ -178,12 +176,13 @@ class Tools:
         max_calls: Calls = None,
         max_tokens: Tokens = None,
         max_seconds: Seconds = None,
+        label: Label = "",
         thread: RunName = None,
         wait: Wait = None,
     ) -> AnswerResult:
         """Write a report of several sections, in which every sentence has its sources."""
-        values, limits = {"sections": sections or []}, (max_calls, max_tokens, max_seconds)
-        return await self.ask(question, context, REPORT, values, where, *limits, thread=thread, wait=wait)
+        values, more = {"sections": sections or []}, (max_calls, max_tokens, max_seconds, label)
+        return await self.ask(question, context, REPORT, values, where, *more, thread=thread, wait=wait)
 
     async def resume(  # noqa: PLR0917 - called with keyword arguments, as in the tool's schema
         self,

@@ -1,6 +1,7 @@
 """The conventions of AGENTS.md, checked by reading the sources."""
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -48,6 +49,12 @@ def imported(path: Path) -> Iterator[str]:
 
 def test_the_sources_were_found() -> None:
     assert {path.relative_to(ROOT).parts[0] for path in MODULES} == set(FOLDERS)
+
+
+def test_test_modules_differ_in_their_names() -> None:
+    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py") if "node_modules" not in path.parts)
+    twice = [name for name, count in names.items() if count > 1]
+    assert not twice, f"Rename one of each: pytest imports test modules by their names alone: {', '.join(twice)}"
 
 
 @pytest.mark.parametrize("layer", FOLDERS)

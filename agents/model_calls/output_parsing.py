@@ -1,21 +1,18 @@
 """Parsing of replies into typed outputs, tolerant of text, fences and thoughts around them.
 
-Values of nearly the right type are converted where their meaning is plain, otherwise cut or dropped. Pydantic walks
-the value: each `Output` calls `Leniency.as_object` with its value, and `read_field` with each field. Dropped are a
-field with a default, or the entry of a list.
+Values of nearly the right type are converted where their meaning is plain, and values that are too long are cut. Of
+what is then invalid, an entry of a list or a field with a default is dropped.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterator
+from functools import reduce
+from operator import getitem
 from typing import Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUseDefault
 
 from sleuth.agents.model import Reply, without_thoughts
 from sleuth.agents.role import I, O, Role
@@ -34,6 +31,13 @@ MAX_DEPTH = 50
 
 MAX_CHARS = 60_000
 """Characters from which a reply is refused: models write far less, and longer ones would delay other runs."""
+
+_MOST_LOSSES = 100
+"""Losses from which a reply is refused."""
+
+_NUMBER = re.compile(r"(?<!\d)(?:(?<!\w)-)?\d{1,9}(?!\d)")
+_NUMBERED = re.compile(r"\W*(?:[^\W\d]+\W*)?(\d{1,9})\W*")
+_YES_OR_NO = re.compile(r"\W*(?:(yes|true)|no|false)\b", re.IGNORECASE)
 
 
 class Unparsable(Exception):
@@ -140,17 +144,31 @@ def _storable(value: object, levels: int = MAX_DEPTH) -> object:
 
 
 def coerce(value: Any, output: type[O]) -> tuple[O, list[str]]:  # noqa: ANN401 - JSON
-    """Return the output that a JSON value means, and what was cut or dropped.
+    """Return the output that a JSON value means, and what was cut or dropped, a line each, sorted.
 
     Raises:
         ValidationError: a part that is needed is missing or cannot be understood.
+        ValueError: no field was read, or too much was lost.
     """
     assert issubclass(output, BaseModel)
-    leniency = Leniency()
-    read = output.model_validate(_unwrapped(value, output), context=leniency)
-    if value and not read.model_fields_set - leniency.dropped:
-        raise ValueError("it has none of the fields asked for")
-    return read, leniency.losses
+    losses: list[str] = []
+    converted = _converted(_unwrapped(value, output), FieldInfo.from_annotation(output), (), losses)
+    while len(losses) <= _MOST_LOSSES:
+        try:
+            read = output.model_validate(converted)
+        except ValidationError as error:
+            dropped = {_droppable(fault["loc"], output): fault for fault in error.errors()}
+            dropped.pop((), None)
+            if not dropped:
+                raise
+            losses += [f"{_path(fault['loc'])} was dropped: {fault['msg']}" for fault in dropped.values()]
+            for *outer, key in sorted(dropped, reverse=True):
+                del reduce(getitem, outer, converted)[key]
+        else:
+            if value and not read.model_fields_set:
+                raise ValueError("it has none of the fields asked for")
+            return read, sorted(losses)
+    raise ValueError("the reply has too many faults")
 
 
 def _unwrapped(value: Any, output: type[BaseModel]) -> Any:  # noqa: ANN401 - JSON
@@ -166,135 +184,81 @@ def _unwrapped(value: Any, output: type[BaseModel]) -> Any:  # noqa: ANN401 - JS
     return {next(iter(fields)): value} if len(fields) == 1 else value
 
 
-_MOST_LOSSES = 100
-"""Losses from which a reply is refused."""
-
-_NUMBER = re.compile(r"(?<!\d)(?:(?<!\w)-)?\d{1,9}(?!\d)")
-_NUMBERED = re.compile(r"\W*(?:[^\W\d]+\W*)?(\d{1,9})\W*")
-_YES_OR_NO = re.compile(r"\W*(?:(yes|true)|no|false)\b", re.IGNORECASE)
-
-Read = Callable[[Any], Any]
-"""Reads a value strictly, or raises ValidationError."""
+Place = tuple[int | str, ...]
+"""The keys and positions that lead to a value in a reply."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """The type of a field, or of a list's entries, with the most characters or entries."""
-
-    type: Any
-    most: int | None
-    entry: TypeAdapter[Any] | None
-    entry_kind: "_Kind | None"
-
-    @classmethod
-    def of(cls, field: FieldInfo) -> "_Kind":
-        limits = [getattr(mark, "max_length", None) for mark in field.metadata]
-        most = next((limit for limit in limits if limit is not None), None)
-        if get_origin(field.annotation) is not list:
-            return cls(field.annotation, most, None, None)
-        (entry,) = get_args(field.annotation)
-        return cls(list, most, TypeAdapter(entry), cls.of(FieldInfo.from_annotation(entry)))
+def _path(place: Place) -> str:
+    return ".".join(map(str, place))
 
 
-@cache
-def _kind_of(output: type[BaseModel], name: str) -> _Kind:
-    return _Kind.of(output.model_fields[name])
+def _droppable(place: Place, output: type[BaseModel]) -> Place:
+    """Return the place of the innermost list entry or field with a default around a value; empty if it has none.
 
-
-class Leniency:
-    """The context in which one output is read.
-
-    Attributes:
-        losses: what was cut or dropped, a line each.
-        dropped: the fields of the output that were dropped.
+    Texts, lists and booleans outside of lists are needed, even if they have a default.
     """
+    kind: Any = output
+    found: Place = ()
+    for depth, key in enumerate(place, start=1):
+        if isinstance(key, int):
+            (kind,) = get_args(kind)
+            found = place[:depth]
+        else:
+            field = kind.model_fields[key]
+            kind = field.annotation
+            is_needed = kind in (str, bool) or get_origin(kind) is list
+            if not field.is_required() and (found or not is_needed):
+                found = place[:depth]
+    return found
 
-    def __init__(self) -> None:
-        self.losses: list[str] = []
-        self.dropped: set[str] = set()
-        self._place: list[str] = []
 
-    def as_object(self, value: Any, output: type[BaseModel]) -> Any:  # noqa: ANN401 - JSON
-        """Return the object of an output inside another one: of a list of one, or for a bare number or text."""
-        if isinstance(value, list) and len(value) == 1 and self._place:
-            value = value[0]
-        if value is None or isinstance(value, bool | dict | list) or not self._place:
+def _converted(value: Any, field: FieldInfo, place: Place, losses: list[str]) -> Any:  # noqa: ANN401 - JSON
+    """Return a value in the type of a field or list entry, cut to its length; as it is if its meaning is not plain."""
+    kind: Any = field.annotation
+    other_forms: list[Any] = [mark.func for mark in field.metadata if isinstance(mark, BeforeValidator)]
+    for read in other_forms:
+        value = read(value)
+    if get_origin(kind) is list:
+        entry = FieldInfo.from_annotation(get_args(kind)[0])
+        entries = enumerate(_cut(_as_list(value), field, place, losses))
+        return [_converted(item, entry, (*place, at), losses) for at, item in entries]
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        value = _as_object(value, kind) if place else value
+        if not isinstance(value, dict):
             return value
-        fields = sorted(output.model_fields.items(), key=lambda field: not field[1].is_required())
-        named = {kind: next((name for name, field in fields if field.annotation is kind), None) for kind in (int, str)}
-        number = _NUMBERED.fullmatch(as_text(value) or "")
-        if number and named[int]:
-            return {named[int]: int(number[1])}
-        return {named[str]: as_text(value)} if named[str] else value
-
-    def read_field(self, output: type[BaseModel], name: str, value: Any, read: Read) -> Any:  # noqa: ANN401 - JSON
-        """Return the value of a field; its default is used if it cannot be read.
-
-        Outside of lists, a text, list or boolean is needed even if it has a default.
-        """
-        kind = _kind_of(output, name)
-        with self._at(name):
-            try:
-                return self._read(value, read, kind)
-            except ValidationError as error:
-                is_needed = kind.type in (str, bool, list) and not any(key.isdigit() for key in self._place)
-                if is_needed or output.model_fields[name].is_required():
-                    raise
-                self._drop(error)
-                self.dropped |= {name} if len(self._place) == 1 else set()
-        raise PydanticUseDefault
-
-    def _read(self, value: Any, read: Read, kind: _Kind) -> Any:  # noqa: ANN401 - JSON
-        """Read a value as it is, otherwise converted and cut."""
-        if not kind.entry:
-            try:
-                return read(value)
-            except ValidationError:
-                converted = _converted(value, kind.type)
-                if converted is None:
-                    raise
-            return read(self._cut(converted, kind, "characters") if kind.type is str else converted)
-        return read(self._entries(value if isinstance(value, list) else _as_list(value), kind))
-
-    def _entries(self, value: list[Any], kind: _Kind) -> list[Any]:
-        """Return the entries of a list that can be read."""
-        adapter, entry_kind, entries = kind.entry, kind.entry_kind, list[Any]()
-        assert adapter and entry_kind
-        for at, entry in enumerate(self._cut(value, kind, "entries")):
-            with self._at(str(at)):
-                try:
-                    entries.append(
-                        self._read(entry, lambda item: adapter.validate_python(item, context=self), entry_kind)
-                    )
-                except ValidationError as error:
-                    self._drop(error)
-        return entries
-
-    def _cut(self, value: Any, kind: _Kind, of: str) -> Any:  # noqa: ANN401 - a text or a list
-        if kind.most is not None and len(value) > kind.most:
-            self._lose(f"was cut from {len(value)} to {kind.most} {of}")
-        return value[: kind.most]
-
-    def _drop(self, error: ValidationError) -> None:
-        fault = error.errors()[-1]
-        self._lose(f"was dropped: {fault['msg']}", fault["loc"])
-
-    def _lose(self, what: str, inner: tuple[int | str, ...] = ()) -> None:
-        self.losses.append(f"{'.'.join([*self._place, *map(str, inner)])} {what}")
-        if len(self.losses) > _MOST_LOSSES:
-            raise ValueError("the reply has too many faults")
-
-    @contextmanager
-    def _at(self, key: str) -> Iterator[None]:
-        self._place.append(key)
-        try:
-            yield
-        finally:
-            self._place.pop()
+        fields = [(name, inner) for name, inner in kind.model_fields.items() if name in value]
+        return {name: _converted(value[name], inner, (*place, name), losses) for name, inner in fields}
+    converted = _as_scalar(value, kind)
+    if converted is None:
+        return value
+    return _cut(converted, field, place, losses) if kind is str else converted
 
 
-def _converted(value: object, kind: Any) -> Any:  # noqa: ANN401 - a type and a value of it
-    """Return the value in a type; None if its meaning is not plain."""
+def _cut(value: Any, field: FieldInfo, place: Place, losses: list[str]) -> Any:  # noqa: ANN401 - a text or a list
+    """Return the beginning of a value that is longer than its field allows."""
+    most = next((mark.max_length for mark in field.metadata if getattr(mark, "max_length", None)), len(value))
+    if len(value) > most:
+        unit = "entries" if isinstance(value, list) else "characters"
+        losses.append(f"{_path(place)} was cut from {len(value)} to {most} {unit}")
+    return value[:most]
+
+
+def _as_object(value: Any, output: type[BaseModel]) -> Any:  # noqa: ANN401 - JSON
+    """Return the object in a list of one, or the object that a bare number or text means."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if value is None or isinstance(value, bool | dict | list):
+        return value
+    fields = sorted(output.model_fields.items(), key=lambda field: not field[1].is_required())
+    named = {kind: next((name for name, field in fields if field.annotation is kind), None) for kind in (int, str)}
+    number = _NUMBERED.fullmatch(as_text(value) or "")
+    if number and named[int]:
+        return {named[int]: int(number[1])}
+    return {named[str]: as_text(value)} if named[str] else value
+
+
+def _as_scalar(value: object, kind: Any) -> Any:  # noqa: ANN401 - a type and a value of it
+    """Return the text, number, boolean or label that a value means; None if its meaning is not plain."""
     text = as_text(value)
     if kind is str or text is None:
         return text
@@ -302,7 +266,10 @@ def _converted(value: object, kind: Any) -> Any:  # noqa: ANN401 - a type and a 
         match = _YES_OR_NO.match(text)
         return bool(match[1]) if match else None
     if get_origin(kind) is Literal:
-        return next((label for label in get_args(kind) if re.match(rf"{re.escape(bare(label))}\b", bare(text))), None)
+        labels = get_args(kind)
+        named = (label for label in labels if bare(label))
+        begun = (label for label in named if re.match(rf"{re.escape(bare(label))}\b", bare(text)))
+        return text if text in labels else next(begun, None)
     numbers = _NUMBER.findall(text) if kind is int or int in get_args(kind) else []
     return int(numbers[0]) if len(numbers) == 1 else None
 
@@ -321,7 +288,9 @@ def as_text(value: object) -> str | None:
 
 
 def _as_list(value: object) -> list[Any]:
-    """Return a single entry, or numbers in a text, as a list."""
+    """Return a list, a single entry or numbers in a text as a list."""
+    if isinstance(value, list):
+        return value
     if not isinstance(value, str):
         return [] if value is None else [value]
     if not re.search(r"[^\W\d]", value):

@@ -1,9 +1,8 @@
 """Roles of the hybrid method: expressions, knowledge-graph queries, memory and references (CRAG's hybrid system)."""
 
-from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field
 
 from sleuth.agents.formatting import Line, Quote, References, escape_line
 from sleuth.agents.model import Sampling
@@ -103,18 +102,19 @@ class Argument(Output):
     value: str = Field(max_length=120)
 
 
+def _listed(arguments: object) -> object:
+    if isinstance(arguments, dict):
+        return [{"name": name, "value": value} for name, value in arguments.items()]
+    return arguments
+
+
 class Call(Output):
     """A function by its name; the arguments may also be an object, as most models write calls."""
 
     function: str = Field(max_length=80)
-    arguments: Annotated[list[Argument], Field(json_schema_extra={"maxItems": _MAX_ARGUMENTS})]
-
-    @field_validator("arguments", mode="before")
-    @classmethod
-    def _listed(cls, arguments: object) -> object:
-        if isinstance(arguments, Mapping):
-            return [{"name": name, "value": value} for name, value in arguments.items()]
-        return arguments
+    arguments: Annotated[list[Argument], BeforeValidator(_listed)] = Field(
+        max_length=20, json_schema_extra={"maxItems": _MAX_ARGUMENTS}
+    )
 
 
 class Calls(Output):

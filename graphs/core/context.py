@@ -21,6 +21,7 @@ from sleuth.tools.search import Query, Retriever
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Profile, Tracing
 from sleuth.tools.storage.archive import Archive
+from sleuth.tools.storage.filters import EXAMPLE
 from sleuth.tools.types import content_hash
 
 if TYPE_CHECKING:
@@ -247,20 +248,26 @@ class Context(Services):
 DEFAULT_METHOD = "auto"
 
 
-class RunParameters(BaseModel):
-    """Settings of the method by name, budget, filter of the documents, and the model instead of the default one.
+Calls = Annotated[int | None, Field(description="model calls that the run may make")]
+Tokens = Annotated[int | None, Field(description="tokens that the run may spend")]
+Seconds = Annotated[float | None, Field(description="seconds that the run may take, from this start")]
+Values = Annotated[dict[str, Any], Field(description="settings of the method by name")]
+Where = Annotated[str, Field(description=f"search only documents that match; example: {EXAMPLE}")]
+ModelName = Annotated[str, Field(description="a model that the model server offers; default: that of the settings")]
+Label = Annotated[str, Field(description="what lists of runs show instead of the question")]
 
-    `label` is what lists of runs show instead of the question.
-    """
+
+class RunParameters(BaseModel):
+    """Options of a run, with the description that all interfaces show."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
-    values: dict[str, Any] = {}
+    values: Values = {}
     profile: Profile = "default"
     budget: Budget = Budget()
-    where: str = ""
-    model: str = ""
-    label: str = ""
+    where: Where = ""
+    model: ModelName = ""
+    label: Label = ""
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters without what a subclass adds to them."""

@@ -43,15 +43,7 @@ def seconds_in(text: str, *, option: str) -> float:
     return seconds
 
 
-Calls = Annotated[int | None, typer.Option("--max-calls", min=1, help="Maximum model calls.")]
-Tokens = Annotated[int | None, typer.Option("--max-tokens", min=1, help="Maximum tokens.")]
-Seconds = Annotated[
-    float | None, typer.Option("--max-seconds", min=0.001, help="Maximum wall-clock seconds from this start.")
-]
 Thread = Annotated[str | None, typer.Option(help="Thread id (generated if omitted).")]
-Set = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method; may be repeated.")
-]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the findings and model calls of each step.")]
 Where = Annotated[
     str, typer.Option("--where", metavar="FILTER", help=f"Search only documents that match, such as: {EXAMPLE}")

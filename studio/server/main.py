@@ -1,6 +1,7 @@
 """Run the application under uvicorn and shut it down without losing runs."""
 
 import asyncio
+import ctypes
 import gc
 import socket
 from collections.abc import Callable
@@ -51,6 +52,7 @@ class Server(uvicorn.Server):
             await self._open.aclose()
             raise
         gc.freeze()  # what is loaded by now stays; a full collection of it during a search takes longer than the search
+        _return_freed_memory()
         self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -112,6 +114,13 @@ def server_of(
         lifespan="off",
     )
     return Server(app, config, on_ready=on_ready, tracing=tracing)
+
+
+def _return_freed_memory() -> None:
+    """Let glibc return freed blocks from 256 kB on to the system; it would keep ever larger ones, up to 32 MB."""
+    if mallopt := getattr(ctypes.pythonapi, "mallopt", None):
+        mallopt(-1, 1 << 18)  # M_TRIM_THRESHOLD
+        mallopt(-3, 1 << 18)  # M_MMAP_THRESHOLD
 
 
 def _listen(host: str, port: int) -> list[socket.socket]:

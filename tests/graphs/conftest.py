@@ -5,11 +5,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from scenes import Chain, Replying, RunsFor, Shelf, example, finish
+from scenes import Chain, Replying, RunsFor, Shelf, ask, example
 
 from sleuth.graphs.core.context import Services
 from sleuth.graphs.persistence.store import Store, open_store
-from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.settings import Settings
 
@@ -57,7 +56,7 @@ def finished_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
             services = Services(model=Replying(chain.reply_to), retriever=Shelf(chain.passages))
             runs = RunService(store, services)
             for id in ("good", "bad"):
-                await finish(runs, await runs.start(RunRequest(question=chain.question, method="par-rag", thread=id)))
+                await ask(runs, chain.question, thread=id)
 
     asyncio.run(fill())
     return home

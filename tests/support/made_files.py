@@ -3,8 +3,12 @@
 import io
 import zipfile
 from collections.abc import Callable, Mapping
+from email.message import EmailMessage
 from typing import Any
 
+import docx
+import openpyxl
+import pptx
 from reportlab.pdfgen.canvas import Canvas
 
 from sleuth.tools.documents.formats.content import Content, join_sections
@@ -15,6 +19,33 @@ def saved(file: Any) -> bytes:
     out = io.BytesIO()
     file.save(out)
     return out.getvalue()
+
+
+def office(suffix: str, text: str) -> bytes:
+    """Return an Office file with a text: a paragraph, a cell, or the title of a slide."""
+    made: Any
+    if suffix == ".docx":
+        made = docx.Document()
+        made.add_paragraph(text)
+    elif suffix == ".xlsx":
+        made = openpyxl.Workbook()
+        made.worksheets[0].append([text])
+    else:
+        made = pptx.Presentation()
+        made.slides.add_slide(made.slide_layouts[5]).shapes.title.text = text
+    return saved(made)
+
+
+def mail(text: str = "", *parts: EmailMessage, subtype: str = "plain", **headers: str) -> EmailMessage:
+    """Return a mail with a text and more parts."""
+    message = EmailMessage()
+    for name, value in headers.items():
+        message[name] = value
+    message.set_content(text, subtype=subtype)
+    for part in parts:
+        message.make_mixed() if not message.is_multipart() else None
+        message.attach(part)
+    return message
 
 
 def zipped(entries: Mapping[str, str | bytes]) -> bytes:

@@ -1,7 +1,7 @@
 """`sleuth ask` and `sleuth resume`."""
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,7 +11,7 @@ from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import METHODS, configure, runnable
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
-from sleuth.studio.cli import options
+from sleuth.studio.cli import options, run_options
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.client.sleuth import Sleuth, open_sleuth, with_pages
 from sleuth.studio.console.notices import warn_of_demo
@@ -35,7 +35,7 @@ async def ask(
         str | None,
         typer.Option(help="Thread id (generated if omitted). For the chat method, continues that conversation."),
     ] = None,
-    set_: options.Set = None,
+    set_: run_options.Set = None,
     page: Annotated[
         list[str] | None,
         typer.Option("--page", metavar="FILE|URL", help="Search this web page instead; may be repeated."),
@@ -44,11 +44,11 @@ async def ask(
         bool, typer.Option("--with-collection", help="Search the collection as well as the pages.")
     ] = False,
     where: options.Where = "",
-    label: Annotated[str, typer.Option(help="What lists of runs show instead of the question.")] = "",
+    label: run_options.Label = "",
     wait: options.Wait = None,
-    max_calls: options.Calls = None,
-    max_tokens: options.Tokens = None,
-    max_seconds: options.Seconds = None,
+    max_calls: run_options.Calls = None,
+    max_tokens: run_options.Tokens = None,
+    max_seconds: run_options.Seconds = None,
     verbose: options.Verbose = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -56,6 +56,7 @@ async def ask(
     values = options.parse_pairs(set_)
     settings = options.settings_with(wait=wait)
     budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
+    about: dict[str, Any] = {"budget": budget, "where": where, "label": label}
     if question is None:
         if page or as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise UsageError("There is no question. Usage: sleuth ask QUESTION. Without one, a chat needs a terminal.")
@@ -66,19 +67,11 @@ async def ask(
         configure(runnable(CHAT), values, settings.profile)
         async with open_sleuth(settings, command="sleuth ask") as sleuth:
             _warn_of_model(sleuth, method)
-            await chat(sleuth, thread=thread, values=values, budget=budget, where=where, label=label, verbose=verbose)
+            await chat(sleuth, thread=thread, values=values, **about, verbose=verbose)
         return
-    request = RunRequest(  # reports errors that need no model server before connecting to it
-        question=question,
-        method=method,
-        values=values,
-        budget=budget,
-        thread=thread,
-        where=where,
-        label=label,
-        with_collection=with_collection,
-    )
-    request = await with_pages(request, page or ())
+    about |= {"method": method, "values": values, "thread": thread, "with_collection": with_collection}
+    # before a connection to the model server: it reports errors that need none
+    request = await with_pages(RunRequest(question=question, **about), page or ())
     async with open_sleuth(settings, command="sleuth ask") as sleuth:
         _warn_of_model(sleuth, method)
         events = sleuth.run(request)
@@ -97,9 +90,9 @@ async def resume(
     thread: Annotated[str, typer.Argument(help="A run's id, or its beginning.")],
     *,
     wait: options.Wait = None,
-    max_calls: options.Calls = None,
-    max_tokens: options.Tokens = None,
-    max_seconds: options.Seconds = None,
+    max_calls: run_options.Calls = None,
+    max_tokens: run_options.Tokens = None,
+    max_seconds: run_options.Seconds = None,
     verbose: options.Verbose = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -15,7 +15,7 @@ from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.service import RunService
-from sleuth.studio.cli import options
+from sleuth.studio.cli import options, run_options
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.client.sleuth import open_sleuth
 from sleuth.studio.console.output import JsonOption, Listing, activity, counted, emit, progress_bars
@@ -52,9 +52,9 @@ async def make(
     multi: Annotated[float, typer.Option(min=0, max=1, help="Share of questions that need two passages.")] = 0.4,
     unanswerable: Annotated[float, typer.Option(min=0, max=1, help="Share of questions without an answer.")] = 0.2,
     seed: Annotated[int, typer.Option(help="Seed of the order of passages.")] = 0,
-    max_calls: options.Calls = None,
-    max_tokens: options.Tokens = None,
-    max_seconds: options.Seconds = None,
+    max_calls: run_options.Calls = None,
+    max_tokens: run_options.Tokens = None,
+    max_seconds: run_options.Seconds = None,
     wait: options.Wait = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -143,9 +143,9 @@ async def evaluate_command(
     ] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Number of questions to sample per file.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the sample and the statistics.")] = 0,
-    max_calls: options.Calls = None,
-    max_tokens: options.Tokens = None,
-    max_seconds: options.Seconds = None,
+    max_calls: run_options.Calls = None,
+    max_tokens: run_options.Tokens = None,
+    max_seconds: run_options.Seconds = None,
     compare_: Annotated[
         tuple[Path, Path] | None, typer.Option("--compare", metavar="A B", help="Compare two output folders.")
     ] = None,

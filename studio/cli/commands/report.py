@@ -9,7 +9,7 @@ import sys
 from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,7 +17,7 @@ from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.method import REPORT
 from sleuth.graphs.runs.request import RunRequest
-from sleuth.studio.cli import options
+from sleuth.studio.cli import options, run_options
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.client.sleuth import open_sleuth
 from sleuth.studio.console.notices import warn_of_size
@@ -37,25 +37,25 @@ async def report(
     ] = None,
     approve: Annotated[bool, typer.Option("--approve", help="Edit the outline before the research.")] = False,
     where: options.Where = "",
+    label: run_options.Label = "",
     thread: options.Thread = None,
-    set_: options.Set = None,
+    set_: run_options.Set = None,
     wait: options.Wait = None,
-    max_calls: options.Calls = None,
-    max_tokens: options.Tokens = None,
-    max_seconds: options.Seconds = None,
+    max_calls: run_options.Calls = None,
+    max_tokens: run_options.Tokens = None,
+    max_seconds: run_options.Seconds = None,
     verbose: options.Verbose = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write a report of several sections, in which every sentence has its sources."""
     for file in out or []:
         format_of(file, FORMATS)
-    settings = options.settings_with(wait=wait)
     budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
-    values = options.parse_pairs(set_)
-    values |= {"method": method} if method else {}
-    values |= {"approve": True} if approve else {}
-    request = RunRequest(question=question, method=REPORT, values=values, budget=budget, where=where, thread=thread)
-    async with open_sleuth(settings, command="sleuth report") as sleuth:
+    own = {"method": method, "approve": approve}
+    values = options.parse_pairs(set_) | {name: value for name, value in own.items() if value}
+    about: dict[str, Any] = {"budget": budget, "where": where, "label": label, "thread": thread}
+    request = RunRequest(question=question, method=REPORT, values=values, **about)
+    async with open_sleuth(options.settings_with(wait=wait), command="sleuth report") as sleuth:
         warn_of_size(sleuth.model, "a report")
         show = partial(watch, console=progress_console(), on_stop=sleuth.runs.mark_stopped, verbose=verbose)
         answer = await show(sleuth.run(request))

@@ -16,7 +16,7 @@ from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.method import SURVEY
 from sleuth.graphs.core.streaming import Event, Step
 from sleuth.graphs.runs.request import RunRequest
-from sleuth.studio.cli import options
+from sleuth.studio.cli import options, run_options
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.client.sleuth import Sleuth, open_sleuth
 from sleuth.studio.console.notices import warn_of_size
@@ -49,12 +49,13 @@ async def survey(
     containing: Annotated[str, typer.Option(metavar="WORDS", help="Ask only documents with one of these words.")] = "",
     thorough: Annotated[bool, typer.Option("--thorough", help="Read long documents whole, in pieces.")] = False,
     where: options.Where = "",
+    label: run_options.Label = "",
     thread: options.Thread = None,
-    set_: options.Set = None,
+    set_: run_options.Set = None,
     wait: options.Wait = None,
-    max_calls: options.Calls = None,
-    max_tokens: options.Tokens = None,
-    max_seconds: options.Seconds = None,
+    max_calls: run_options.Calls = None,
+    max_tokens: run_options.Tokens = None,
+    max_seconds: run_options.Seconds = None,
     as_json: JsonOption = False,
 ) -> None:
     """Ask every document the same questions, and count the answers."""
@@ -64,23 +65,21 @@ async def survey(
     budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
     if bool(question) == bool(update):
         raise UsageError("Give a question, or --update RUN. Usage: sleuth survey QUESTION.")
-    values = options.parse_pairs(set_)
-    values |= {"limit": limit} if limit else {}
-    values |= {"containing": containing} if containing else {}
-    values |= {"thorough": True} if thorough else {}
+    own = {"limit": limit, "containing": containing, "thorough": thorough}
+    values = options.parse_pairs(set_) | {name: value for name, value in own.items() if value}
     values |= {"columns": await asyncio.to_thread(_read_columns, columns)} if columns else {}
-    parameters: dict[str, Any] = {"values": values, "budget": budget, "where": where}
+    parameters: dict[str, Any] = {"values": values, "budget": budget, "where": where, "label": label}
     request = question and RunRequest(question=question, method=SURVEY, thread=thread, **parameters)
     async with open_sleuth(settings, command="sleuth survey") as sleuth:
         warn_of_size(sleuth.model, "a survey")
-        console = progress_console()
         if not request:
             assert update
             id = await sleuth.runs.store.threads.complete(update)
             await sleuth.runs.queue_survey_update(id)
             events = sleuth.runs.run(id, budget=None if budget == Budget() else budget)
         else:
-            console.print(Text(await _estimate(sleuth, where, request.settings.model_dump())), soft_wrap=True)
+            estimate = await _estimate(sleuth, where, request.settings.model_dump())
+            progress_console().print(Text(estimate), soft_wrap=True)
             events = sleuth.run(request)
         answer = await _watch(sleuth, events)
     await save(answer.table or {}, out or [], FORMATS)

@@ -11,7 +11,7 @@ from rich.text import Text
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.methods.ras.triple_graph import prompt_version
 from sleuth.graphs.triple_extraction import Extraction, ExtractionReport
-from sleuth.studio.cli import options
+from sleuth.studio.cli import run_options
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.client.sleuth import open_client
 from sleuth.studio.console.output import JsonOption, counted, emit, progress_bars, progress_console
@@ -25,9 +25,9 @@ triples_app = typer.Typer(no_args_is_help=True, help="Extract triples for graph 
 @run_async
 async def read(
     *,
-    max_calls: options.Calls = None,
-    max_tokens: options.Tokens = None,
-    max_seconds: options.Seconds = None,
+    max_calls: run_options.Calls = None,
+    max_tokens: run_options.Tokens = None,
+    max_seconds: run_options.Seconds = None,
     as_json: JsonOption = False,
 ) -> None:
     """Extract triples from all passages not processed yet. Rerun the same command to resume."""

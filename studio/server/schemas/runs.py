@@ -5,12 +5,12 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sleuth.graphs.core.answer import Cost, Status
-from sleuth.graphs.core.context import DEFAULT_METHOD, Budget
+from sleuth.graphs.core.context import DEFAULT_METHOD, Budget, Calls, Label, ModelName, Seconds, Tokens, Values, Where
 from sleuth.graphs.core.method import MODELLESS_METHOD
 from sleuth.graphs.persistence.tables import MAX_ANSWER, NAME, Outcome, ThreadState
 from sleuth.graphs.persistence.threads import AverageCost
 from sleuth.graphs.runs.request import MAX_QUESTION, RunRequest
-from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
+from sleuth.tools.storage.filters import MAX_CHARS
 
 
 class Body(BaseModel):
@@ -37,11 +37,9 @@ class View(BaseModel):
 class BudgetForm(Form):
     """The budget of a run; an omitted field means no limit."""
 
-    max_calls: int | None = Field(default=None, ge=1, le=1_000_000, description="model calls that the run may make")
-    max_tokens: int | None = Field(default=None, ge=1, le=1_000_000_000, description="tokens that the run may spend")
-    max_seconds: float | None = Field(
-        default=None, gt=0, le=1e7, allow_inf_nan=False, description="seconds that the run may take"
-    )
+    max_calls: Calls = Field(default=None, ge=1, le=1_000_000)
+    max_tokens: Tokens = Field(default=None, ge=1, le=1_000_000_000)
+    max_seconds: Seconds = Field(default=None, gt=0, le=1e7, allow_inf_nan=False)
 
     def budget(self) -> Budget:
         """Return the budget."""
@@ -55,15 +53,11 @@ class RunForm(Form):
     method: str | None = Field(
         default=None, description=f"a method; default: {DEFAULT_METHOD}, without a model server {MODELLESS_METHOD}"
     )
-    values: dict[str, Any] = Field(default_factory=dict, description="settings of the method")
+    values: Values = {}
     budget: BudgetForm = Field(default_factory=BudgetForm)
-    where: str = Field(
-        default="", max_length=MAX_CHARS, description=f"search only the documents that match; example: {EXAMPLE}"
-    )
-    model: str = Field(
-        default="", max_length=200, description="a model that the model server offers; default: that of the server"
-    )
-    label: str = Field(default="", max_length=200, description="what lists of runs show instead of the question")
+    where: Where = Field(default="", max_length=MAX_CHARS)
+    model: ModelName = Field(default="", max_length=200)
+    label: Label = Field(default="", max_length=200)
     thread: str | None = Field(
         default=None,
         pattern=NAME,

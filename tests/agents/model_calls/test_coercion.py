@@ -8,9 +8,11 @@ from scripted_model import reply
 
 from sleuth.agents.formatting import UNNAMED, Quote
 from sleuth.agents.model_calls.output_parsing import Unparsable, parse, parse_reply
+from sleuth.agents.roles.hybrid import Calls
 from sleuth.agents.roles.judging import REVIEW, Review
 from sleuth.agents.roles.planning import PLAN, FollowUp, Plan, PlanStep
 from sleuth.agents.roles.reading import READ, Extraction, FromFacts, Names, Reading, Triple
+from sleuth.agents.roles.surveying import PLAN_SURVEY
 
 
 def reading(**changed: Any) -> str:
@@ -117,10 +119,23 @@ def test_other_outputs_are_read_in_nearly_the_right_type() -> None:
     review = parse('[{"status": "pass", "earlier_step": "none"}]', Review)
     assert (review.status, review.earlier_step) == ("PASS", None)
     assert parse('{"status": "Pass", "earlier_step": "#2"}', Review).earlier_step == 2
+    (call,) = parse('{"calls": {"function": "get_year", "arguments": {"name": "Varn", "year": 1871}}}', Calls).calls
+    assert [(each.name, each.value) for each in call.arguments] == [("name", "Varn"), ("year", "1871")]
     fact = {"subject": "Ada", "predicate": "built", "object": 7}
     assert parse(json.dumps([fact, "no fact", {"subject": "x"}]), Extraction).triples == [
         Triple(subject="Ada", predicate="built", object="7")
     ]
+
+
+@pytest.mark.parametrize(
+    ("operator", "read"), [("contains", "contains"), ("Contains", "contains"), (">=", ">="), ("at least", "=")]
+)
+def test_operator_is_matched_or_dropped_with_a_warning(operator: str, read: str) -> None:
+    condition = {"column": "year", "operator": operator, "value": "1871"}
+    said = {"columns": [{"name": "year", "question": "Which year?"}], "conditions": [condition]}
+    output, losses = parse_reply(PLAN_SURVEY, reply(json.dumps(said)))
+    assert [condition.operator for condition in output.conditions] == [read]
+    assert len(losses) == (operator == "at least")
 
 
 @pytest.mark.parametrize(
@@ -134,6 +149,7 @@ def test_other_outputs_are_read_in_nearly_the_right_type() -> None:
         '{"status": "REVISED", "answer": " "}',
         '{"status": "UNCONFIDENT"}',
         '{"steps": []}',
+        json.dumps({"steps": [{"question": f"Who {number}?", "needs": ["x"] * 4} for number in range(40)]}),
         '{"smile": 1}',
     ],
 )

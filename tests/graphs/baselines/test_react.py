@@ -167,17 +167,18 @@ async def test_reading_on_reaches_as_far_as_set() -> None:
     assert case.retriever.asked() == [("Who built the tower?", "hybrid", 5)]
 
 
-async def test_repeated_step_of_one_tool_ends_the_loop_and_another_tool_does_not() -> None:
-    case = with_tools(tool("keyword", "builder tower"), tool("semantic", "builder tower"), READ_ON, READ_ON, READ)
+@pytest.mark.parametrize(
+    ("steps", "rounds", "why"),
+    [
+        ([tool("semantic", "builder tower"), READ_ON, READ_ON], 3, "searched again for 'read: Chronicle [1]'"),
+        ([{"action": "read", "source": 9}], 1, "a source that was not shown"),
+    ],
+)
+async def test_repeated_step_or_unknown_source_ends_the_loop(steps: list[Any], rounds: int, why: str) -> None:
+    case = with_tools(tool("keyword", "builder tower"), *steps, READ)
     assert (await case.run(QUESTION))["text"] == "Varn"
-    assert len(case.state["rounds"]) == 3
-    assert any("searched again for 'read: Chronicle [1]'" in warning for warning in case.state["warnings"])
-
-
-async def test_reading_around_an_unknown_source_answers_from_what_was_found() -> None:
-    case = with_tools(tool("keyword", "builder tower"), {"action": "read", "source": 9}, READ)
-    assert (await case.run(QUESTION))["text"] == "Varn"
-    assert any("a source that was not shown" in warning for warning in case.state["warnings"])
+    assert len(case.state["rounds"]) == rounds
+    assert any(why in warning for warning in case.state["warnings"])
 
 
 @pytest.mark.parametrize(

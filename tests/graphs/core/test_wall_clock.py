@@ -5,7 +5,7 @@ import time
 from contextlib import aclosing
 
 import pytest
-from scenes import Chain, Replying, RunsFor, finish
+from scenes import Chain, Replying, RunsFor, ask, finish
 
 from sleuth.agents.model import Reply, Request
 from sleuth.graphs.core.streaming import Step
@@ -30,7 +30,7 @@ def busy(runs_with: RunsFor, chain: Chain) -> RunService:
 
 async def test_seconds_are_wall_clock_and_model_seconds_a_sum(busy: RunService, chain: Chain) -> None:
     began = time.time()
-    answer = await finish(busy, await busy.start(RunRequest(question=chain.question, method="par-rag")))
+    answer = await ask(busy, chain.question)
     took = time.time() - began
     assert answer.seconds is not None and answer.cost["calls"] * 0.02 <= answer.seconds <= took
     assert answer.cost["model_seconds"] == 100 * answer.cost["calls"]
@@ -57,10 +57,9 @@ async def test_seconds_leave_out_the_pause_before_a_resume(busy: RunService, cha
 
 
 async def test_seconds_of_a_fork_are_those_of_its_path(busy: RunService, chain: Chain) -> None:
-    id = await busy.start(RunRequest(question=chain.question, method="plain-rag"))
-    first = await finish(busy, id)
+    first = await ask(busy, chain.question, "plain-rag")
     await asyncio.sleep(0.3)
-    moments = await list_checkpoints(busy, id)
+    moments = await list_checkpoints(busy, id := first.thread)
     await fork_run(busy, id, at=moments[0].checkpoint)
     assert (await busy.answer(id)).seconds == first.seconds
     began = time.time()

@@ -48,45 +48,35 @@ def desk() -> ModelCaller:
     return ModelCaller(ScriptedModel(), MemoryArchive(), seed="")
 
 
-@pytest.mark.parametrize(
-    ("quote", "found"),
-    [
-        ("Its mayor", "Its mayor"),
-        ("  'its MAYOR is' ", "Its mayor is"),
-        ("“She was born in 1861”", "She was  born\nin 1861"),
-        ("(so they say).", "(so they say)."),
-        ("Varn  Oss", None),
-        ("", None),
-        ('" "', None),
-    ],
-)
-def test_find_quote_ignores_case_and_white_space(quote: str, found: str | None) -> None:
-    span = find_quote(quote, TEXT)
-    assert (TEXT[slice(*span)] if span else None) == found
-
-
 MARKED = "It is “the finest – by far” of the co\u00adast… It’s 10\u00a0000—really – a well‑known «mill»."
 
 
 @pytest.mark.parametrize(
-    ("quote", "found"),
+    ("quote", "text", "found"),
     [
-        ('"the finest - by far"', "the finest – by far"),
-        ("'the finest—by far'", "the finest – by far"),
-        ("of the coast", "of the co\u00adast"),
-        ("by far' of the coast...  It's", "by far” of the co\u00adast… It’s"),
-        ("...of the coast…", "of the co\u00adast"),
-        ("It`s 10 000 -- really", "It’s 10\u00a0000—really"),
-        ("a well-known 'mill'", "a well‑known «mill"),
-        ("a well\u00ad-known", "a well‑known"),
-        ("well known", None),
-        ("«", "«"),
-        ("\u00ad", "\u00ad"),
+        ("Its mayor", TEXT, "Its mayor"),
+        ("  'its MAYOR is' ", TEXT, "Its mayor is"),
+        ("“She was born in 1861”", TEXT, "She was  born\nin 1861"),
+        ("(so they say).", TEXT, "(so they say)."),
+        ("Varn  Oss", TEXT, None),
+        ("", TEXT, None),
+        ('" "', TEXT, None),
+        ('"the finest - by far"', MARKED, "the finest – by far"),
+        ("'the finest—by far'", MARKED, "the finest – by far"),
+        ("of the coast", MARKED, "of the co\u00adast"),
+        ("by far' of the coast...  It's", MARKED, "by far” of the co\u00adast… It’s"),
+        ("...of the coast…", MARKED, "of the co\u00adast"),
+        ("It`s 10 000 -- really", MARKED, "It’s 10\u00a0000—really"),
+        ("a well-known 'mill'", MARKED, "a well‑known «mill"),
+        ("a well\u00ad-known", MARKED, "a well‑known"),
+        ("well known", MARKED, None),
+        ("«", MARKED, "«"),
+        ("\u00ad", MARKED, "\u00ad"),
     ],
 )
-def test_find_quote_ignores_shapes_of_marks(quote: str, found: str | None) -> None:
-    span = find_quote(quote, MARKED)
-    assert (MARKED[slice(*span)] if span else None) == found
+def test_find_quote_ignores_case_white_space_and_shapes_of_marks(quote: str, text: str, found: str | None) -> None:
+    span = find_quote(quote, text)
+    assert (text[slice(*span)] if span else None) == found
 
 
 @pytest.mark.parametrize("quote", ["Apply with the form today", "the [form](https://x.org/f7) today", "form"])
@@ -97,27 +87,22 @@ def test_find_quote_ignores_addresses_of_links(quote: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", ["the finest - by far", '"the finest – by far"', "coast", "It's 10 000", "well-known"]
-)
-def test_find_sentence_ignores_shapes_of_marks(answer: str) -> None:
-    assert find_sentence(answer, MARKED) == (0, len(MARKED))
-
-
-@pytest.mark.parametrize(
-    ("answer", "found"),
+    ("answer", "text", "found"),
     [
-        ("varn", "Varn lies on the Oss."),
-        ("the Oss. [1, 2]", "Varn lies on the Oss."),
-        ("1861", "in 1861 (so they say)."),
-        ("Lena Holt", "Its mayor is Dr. Lena Holt!"),
-        ("186", None),
-        ("arn", None),
-        ("[1]", None),
+        ("varn", TEXT, "Varn lies on the Oss."),
+        ("the Oss. [1, 2]", TEXT, "Varn lies on the Oss."),
+        ("1861", TEXT, "in 1861 (so they say)."),
+        ("Lena Holt", TEXT, "Its mayor is Dr. Lena Holt!"),
+        ("186", TEXT, None),
+        ("arn", TEXT, None),
+        ("[1]", TEXT, None),
+        *((each, MARKED, MARKED) for each in ("the finest - by far", '"the finest – by far"', "coast")),
+        *((each, MARKED, MARKED) for each in ("It's 10 000", "well-known")),
     ],
 )
-def test_find_sentence_returns_sentence_or_line(answer: str, found: str | None) -> None:
-    span = find_sentence(answer, TEXT)
-    assert (TEXT[slice(*span)] if span else None) == found
+def test_find_sentence_returns_sentence_or_line(answer: str, text: str, found: str | None) -> None:
+    span = find_sentence(answer, text)
+    assert (text[slice(*span)] if span else None) == found
 
 
 BUILT = passage("mill", "The Old Mill was built by Ada Brask in 1871. It is “the finest”.")
@@ -173,6 +158,7 @@ async def test_citations_share_a_word_with_the_question(quotes: list[str], cited
     asked = "How many weeks is Ostel cheese aged?"
     found = verified_citations(desk(), "three", given, [FERRY, AGED], question=asked)
     assert [each["quote"] for each in found] == cited
+    assert find_support("three", [FERRY], question=asked) == []
 
 
 async def test_second_hop_is_cited_by_its_link_to_the_first() -> None:
@@ -182,10 +168,6 @@ async def test_second_hop_is_cited_by_its_link_to_the_first() -> None:
     asked = "Who is the mother of the director of The Mill?"
     found = verified_citations(desk(), "Lena Holt", given, [film, person], question=asked)
     assert [each["passage"] for each in found] == ["film", "ada"]
-
-
-async def test_no_sentence_off_the_question_is_cited() -> None:
-    assert find_support("three", [FERRY], question="How many weeks is Ostel cheese aged?") == []
 
 
 async def test_verify_quotes_drops_unresolved_with_warning() -> None:

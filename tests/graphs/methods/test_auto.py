@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 from contracts import CONTRACTS, Folder, text_of
 from scenes import Case, Chain, Replying, RunsFor, Shelf, finish, passage, plain, resolves, sent
+from scenes import ask as ask_with
 from scripted_checker import ScriptedChecker
 from scripted_model import reply
 
@@ -147,10 +148,7 @@ async def test_auto_offers_a_survey_and_starts_none(
 
     folder = Folder([passage(each, text_of(each)) for each in list(CONTRACTS)[:documents]])
     runs = RunService(store, Services(model=Replying(say), retriever=folder, demo=demo))
-    id = await runs.start(
-        RunRequest(question="How many contracts end in 2027?", method="auto", values={**values, "min_citations": 0})
-    )
-    answer = await finish(runs, id)
+    answer = await ask_with(runs, "How many contracts end in 2027?", "auto", values={**values, "min_citations": 0})
     assert turns(answer) == [("plain-rag", "answered")]
     assert answer.ask_all == answer.to_json().get("ask_all") == offered
 
@@ -173,7 +171,7 @@ async def test_auto_makes_at_most_eight_calls(store: Store) -> None:
     made = []
     for question in (form.format(f"contract {number}") for number in range(20) for form in forms):
         runs = RunService(store, Services(model=Replying(say), retriever=folder, checker=ScriptedChecker()))
-        made.append((await finish(runs, await runs.start(RunRequest(question=question, method="auto")))).cost["calls"])
+        made.append((await ask_with(runs, question, "auto")).cost["calls"])
     assert (len(made), max(made)) == (100, 8)
 
 
@@ -186,9 +184,7 @@ async def test_auto_searches_for_what_few_passages_contain(store: Store, questio
 
     folder = Folder([passage(each, text_of(each)) for each in CONTRACTS])
     runs = RunService(store, Services(model=Replying(say), retriever=folder))
-    answer = await finish(
-        runs, await runs.start(RunRequest(question=question, method="auto", values={"min_citations": 0}))
-    )
+    answer = await ask_with(runs, question, "auto", values={"min_citations": 0})
     assert turns(answer) == [("plain-rag", "answered")]
     asked = [request.prompt for request in runs.services.model.requests]  # type: ignore[union-attr]
     assert ("evaluator/asks_all" in asked) == question.startswith("How many")

@@ -2,19 +2,19 @@
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hashing_embedder import HashingEmbedder
 from paths_model import PathsModel, way
-from scenes import Replying, Shelf, crp, example, finish, passage, resolves, sure
+from scenes import Replying, Shelf, ask, crp, example, finish, passage, resolves, sure
 
 from sleuth.agents.model import Request
 from sleuth.graphs.core.answer import Threshold
 from sleuth.graphs.core.context import Budget, Services
 from sleuth.graphs.methods.crp_rag.graph import Settings
 from sleuth.graphs.persistence.store import Store
-from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 
 GRAPH = Settings(shortcut=False)
@@ -106,17 +106,15 @@ async def test_crp_rag_merges_similar_steps_in_one_call() -> None:
     assert {*case.model.requests[3].input["steps"]} == {A[0], NEAR[0]}  # samples come in any order
 
 
-@pytest.mark.parametrize(("threshold", "fuses"), [(0.0, 1), (0.85, 1), (1.0, 0)])
-async def test_crp_rag_merge_threshold_is_a_setting(threshold: float, fuses: int) -> None:
-    settings = Settings(shortcut=False, merge_threshold=threshold)
-    case = crp(Replying(PathsModel([A], [NEAR], [B])), [TOWER], settings, embedder=HashingEmbedder())
-    await case.run("?")
-    assert case.prompts().count(FUSE) == fuses
-
-
-@pytest.mark.parametrize(("structure", "fuses"), [("graph", 1), ("tree", 0)])
-async def test_crp_rag_merges_similar_steps_of_a_graph_only(structure: str, fuses: int) -> None:
-    settings = Settings.model_validate({"shortcut": False, "structure": structure})
+@pytest.mark.parametrize(
+    ("values", "fuses"),
+    [
+        *(({"merge_threshold": threshold}, fuses) for threshold, fuses in ((0.0, 1), (0.85, 1), (1.0, 0))),
+        *(({"structure": structure}, fuses) for structure, fuses in (("graph", 1), ("tree", 0))),
+    ],
+)
+async def test_crp_rag_merges_steps_above_the_threshold_of_a_graph_only(values: dict[str, Any], fuses: int) -> None:
+    settings = Settings.model_validate({"shortcut": False, **values})
     case = crp(Replying(PathsModel([A], [NEAR], [B])), [TOWER], settings, embedder=HashingEmbedder())
     await case.run("?")
     assert case.prompts().count(FUSE) == fuses
@@ -216,16 +214,13 @@ FITTED = Threshold(value=1.4, by="fitted for the model")
 async def test_crp_rag_answer_names_origin_of_threshold(
     store: Store, given: float | None, fitted: Threshold | None, holds: Threshold, status: str
 ) -> None:
-    model = Replying(PathsModel([A]))
-    runs = RunService(
-        store, Services(model=model, retriever=Shelf([TOWER]), thresholds={VERIFY: fitted} if fitted else {})
-    )
+    services = Services(model=Replying(PathsModel([A])), retriever=Shelf([TOWER]))
+    runs = RunService(store, replace(services, thresholds={VERIFY: fitted} if fitted else {}))
     values = {"shortcut": False} | ({"perplexity_threshold": given} if given else {})
-    id = await runs.start(RunRequest(question="?", method="crp-rag", values=values))
-    answer = await finish(runs, id)
+    answer = await ask(runs, "?", "crp-rag", values=values)
     assert answer.status == status
     assert answer.to_json()["threshold"] == holds
-    assert await finish(RunService(store, Services(model=model, retriever=Shelf([TOWER]))), id) == answer
+    assert await finish(RunService(store, services), answer.thread) == answer
 
 
 @pytest.mark.parametrize(

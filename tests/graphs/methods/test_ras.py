@@ -8,7 +8,7 @@ from all_roles_model import AllRolesModel, finds
 from hypothesis import given
 from hypothesis import strategies as st
 from retro_scenes import FailingOnce
-from scenes import Replying, Shelf, example, finish, passage, structured
+from scenes import Replying, Shelf, ask, example, passage, structured
 from scripted_model import ScriptedModel
 from told import Told
 
@@ -21,7 +21,6 @@ from sleuth.graphs.methods.ras.graph import Settings, summarize
 from sleuth.graphs.methods.ras.triple_graph import entity_key
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import configure, method
-from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import ModelUnavailable, UsageError
 from sleuth.tools.types import Passage
@@ -140,20 +139,14 @@ async def test_ras_reads_each_passage_once_across_runs() -> None:
     assert third.nodes == ["plan", *ROUND, "plan", "answer"]
 
 
-async def test_ras_repeated_passage_is_not_read_again() -> None:
-    said = ["[SUBQ]", triples(IN_VARN), next_("Where?"), triples(BORN), ENOUGH, final("Varn", 1)]
-    case = structured(said, Shelf([], found={"?": [TOWER], "Where?": [TOWER, BRIDGE]}))
-    await case.run("?")
-    assert [fact["round"] for fact in case.state["facts"].values()] == ["1", "2"]
-    case.model.done()  # type: ignore[union-attr]
-
-
 @pytest.mark.parametrize("repeat", [False, True])
-async def test_ras_shows_a_fact_again_only_if_repeated(repeat: bool) -> None:
+async def test_ras_reads_a_repeated_passage_once_and_shows_its_fact_again_only_if_repeated(repeat: bool) -> None:
     replies = ["[SUBQ]", triples(IN_VARN), next_("Where?"), triples(BORN), ENOUGH, final("Varn", 1)]
     shelf = Shelf([], found={"?": [TOWER], "Where?": [TOWER, BRIDGE]})
     case = structured(replies, shelf, Settings(repeat_facts=repeat))
     await case.run("?")
+    case.model.done()  # type: ignore[union-attr]
+    assert [fact["round"] for fact in case.state["facts"].values()] == ["1", "2"]
     facts = [(source["query"], source["text"].split("]")[0]) for source in case.model.requests[-1].input["sources"]]
     assert sorted(facts) == [(1, "[1"), *([(2, "[1")] if repeat else []), (2, "[2")]
 
@@ -249,7 +242,7 @@ async def test_ras_passage_at_fact_limit_is_named() -> None:
 async def test_ras_answer_contains_graph(store: Store) -> None:
     chain = example("q08")
     runs = RunService(store, Services(model=Replying(AllRolesModel(chain).reply_to), retriever=finds(chain)))
-    answer = await finish(runs, await runs.start(RunRequest(question=chain.question, method="ras")))
+    answer = await ask(runs, chain.question, "ras")
     first, second = (hop.asked.rstrip("?") for hop in chain.hops)
     one, two = (hop.passage.id for hop in chain.hops)
     names = [first, "Trevandle & Ruske", second, "1868"]

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import pytest
 from retro_scenes import NOISE, Detective, retro, shelf
-from scenes import Case, Chain, Replying, Shelf, example, finish, passage, resolves
+from scenes import Case, Chain, Replying, Shelf, ask, example, finish, passage, resolves
 from scripted_model import reply
 
 from sleuth.agents.model import Request
@@ -14,7 +14,6 @@ from sleuth.graphs.core.context import Budget, Services
 from sleuth.graphs.methods.retro_rag.graph import Settings
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.runs.history import fork_run, list_checkpoints
-from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.types import Passage
 
@@ -173,10 +172,10 @@ async def test_retro_rag_drops_inference_without_passage(two_hops: Chain) -> Non
 async def test_retro_rag_history_shows_removed_evidence(store: Store, two_hops: Chain) -> None:
     case = forgetful(two_hops, Settings())
     runs = RunService(store, Services(model=case.model, retriever=case.retriever))
-    id = await runs.start(
-        RunRequest(question=two_hops.question, method="retro-rag", values={"max_sources": 1, "max_iterations": 2})
-    )
-    assert (await finish(runs, id)).status == "unknown"
+    values = {"max_sources": 1, "max_iterations": 2}
+    first = await ask(runs, two_hops.question, "retro-rag", values=values)
+    assert first.status == "unknown"
+    id = first.thread
 
     moments = await list_checkpoints(runs, id)
     left = next(moment for moment in moments if "departures" in moment.changed)
@@ -263,15 +262,12 @@ async def test_retro_rag_answer_names_origin_of_threshold(
     model = judging(two_hops, {"evaluator/consistency": 0.6})
     services = Services(model=model, retriever=shelf(two_hops), thresholds=fitted)
     runs = RunService(store, services)
-    id = await runs.start(
-        RunRequest(question=two_hops.question, method="retro-rag", values={"threshold": given} if given else {})
-    )
-    answer = await finish(runs, id)
+    answer = await ask(runs, two_hops.question, "retro-rag", values={"threshold": given} if given else {})
     assert answer.threshold and answer.threshold["value"] == value
     asked = [request.prompt for request in model.requests]
     assert asked.count("reasoner/reason") == rounds
     without = RunService(store, replace(services, thresholds={}))
-    assert await finish(without, id) == answer
+    assert await finish(without, answer.thread) == answer
 
 
 # Inherited notes

@@ -41,6 +41,10 @@ async def collect_events(
     return [event async for event in runs.run(thread, wants_tokens=wants_tokens)]
 
 
+async def start(runs: RunService, chain: Chain, method: str = "par-rag") -> str:
+    return await runs.start(RunRequest(question=chain.question, method=method))
+
+
 def texts(events: list[Event]) -> dict[str, str]:
     """Return the tokens of a listener by call, without those that were reset."""
     tokens: dict[str, str] = {}
@@ -56,7 +60,7 @@ async def test_run_is_the_same_with_and_without_listener(runs_with: RunsFor, cha
     ends = []
     for wants_tokens in (always, lambda: False, None):
         runs = runs_with(Streaming(chain.reply_to))
-        thread = await runs.start(RunRequest(question=chain.question, method="par-rag"))
+        thread = await start(runs, chain)
         events = await collect_events(runs, thread, wants_tokens)
         assert any(isinstance(event, Delta) for event in events) is (wants_tokens is always)
         row = await runs.store.threads.get(thread)
@@ -73,9 +77,7 @@ def _without_ids(values: dict[str, Any]) -> dict[str, Any]:
 async def test_late_listener_gets_tokens_of_later_calls(runs_with: RunsFor, chain: Chain) -> None:
     model = Streaming(chain.reply_to)
     runs = runs_with(model)
-    events = await collect_events(
-        runs, await runs.start(RunRequest(question=chain.question, method="par-rag")), lambda: len(model.requests) >= 3
-    )
+    events = await collect_events(runs, await start(runs, chain), lambda: len(model.requests) >= 3)
     assert list(texts(events)) == [request.call_id for request in model.requests[3:]]
 
 
@@ -86,7 +88,7 @@ async def test_tokens_of_an_unreadable_reply_are_reset(runs_with: RunsFor, chain
 
     model = Streaming(at_first_half)
     runs = runs_with(model)
-    events = await collect_events(runs, await runs.start(RunRequest(question=chain.question, method="par-rag")))
+    events = await collect_events(runs, await start(runs, chain))
     bad, repair = model.requests[:2]
     assert [event.call for event in events if isinstance(event, Reset)] == [bad.call_id]
     assert bad.call_id not in texts(events)
@@ -97,7 +99,7 @@ async def test_tokens_of_an_unreadable_reply_are_reset(runs_with: RunsFor, chain
 async def test_repeated_call_resets_its_streamed_tokens(runs_with: RunsFor, chain: Chain, breaks_at: int) -> None:
     model = Streaming(chain.reply_to, breaks_at=breaks_at)
     runs = runs_with(model)
-    thread = await runs.start(RunRequest(question=chain.question, method="par-rag"))
+    thread = await start(runs, chain)
     events: list[Event] = []
     with pytest.raises(ModelUnavailable):
         async for event in runs.run(thread, wants_tokens=always):
@@ -112,17 +114,15 @@ async def test_repeated_call_resets_its_streamed_tokens(runs_with: RunsFor, chai
     assert isinstance(first, Reset), "another process may have streamed more before it was killed"
     assert first.call == broken
     assert {event.call for event in again if isinstance(event, Reset)} == {broken}
-    whole = Streaming(chain.reply_to)
-    expected = await collect_events(
-        fresh := runs_with(whole), await fresh.start(RunRequest(question=chain.question, method="par-rag"))
-    )
+    fresh = runs_with(Streaming(chain.reply_to))
+    expected = await collect_events(fresh, await start(fresh, chain))
     assert list(texts(events + again).values()) == list(texts(expected).values())
 
 
 async def test_subrun_tokens_are_streamed_in_the_outer_run(runs_with: RunsFor, chain: Chain) -> None:
     model = Streaming(lambda request: "Yes" if request.role == "evaluator" else chain.reply_to(request))
     runs = runs_with(model)
-    events = await collect_events(runs, thread := await runs.start(RunRequest(question=chain.question, method="auto")))
+    events = await collect_events(runs, thread := await start(runs, chain, "auto"))
     deltas = [event for event in events if isinstance(event, Delta)]
     assert {event.part_of for event in deltas} == {"", thread}
     assert all(event.thread.startswith(f"{thread}.") for event in deltas if event.part_of)

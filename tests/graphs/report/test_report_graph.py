@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from scenes import FailingLate, Json, Replying, Shelf, down_once, finish, passage, resolves
+from scenes import FailingLate, Json, Replying, Shelf, ask, down_once, finish, passage, resolves
 from scripted_checker import ScriptedChecker
 
 from sleuth.agents.model import Request
@@ -69,9 +69,7 @@ def service(store: Store, answer: Callable[[Request], Any] | Replying = write, *
 
 async def report(runs: RunService, budget: Budget | None = None, **values: Any) -> Answer:
     values = {"method": "plain-rag", "passages": 1, **values}
-    return await finish(
-        runs, await runs.start(RunRequest(question=QUESTION, method="report", values=values, budget=budget or Budget()))
-    )
+    return await ask(runs, QUESTION, "report", values=values, budget=budget or Budget())
 
 
 async def nodes(runs: RunService, id: str) -> list[str]:
@@ -180,8 +178,7 @@ async def test_outline_waits_for_approval(store: Store, reply: str, sections: An
             await send(runs, RunRequest(question=unusable, method="report", thread=asked.thread))
     assert await runs.store.threads.get(asked.thread) == before
     assert await finish(runs, asked.thread) == asked
-    await send(runs, RunRequest(question=reply, method="report", thread=asked.thread))
-    answer = await finish(runs, asked.thread)
+    answer = await ask(runs, reply, "report", thread=asked.thread)
     if sections is None:
         assert (answer.status, answer.text) == ("refused", "The report was not written.")
         return

@@ -10,13 +10,14 @@ from chat_model import BACK, ChatModel
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 from pydantic_core import to_json
-from scenes import Chain, RunsFor, down_once, finish
+from scenes import Chain, RunsFor, ask, down_once, finish
 
 from sleuth.agents.model import Reply as ModelReply
 from sleuth.agents.model import Request
 from sleuth.graphs.chat.messages import messages_of
 from sleuth.graphs.chat.sending import branch_chat, reply_to, send
 from sleuth.graphs.chat.small_talk import is_answered_by_rule
+from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.run_filter import RunFilter
 from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
@@ -33,14 +34,23 @@ async def begin(runs: RunService, message: str, **values: object) -> str:
     return await send(runs, RunRequest(question=message, method="chat", values={**PAR, **values}, thread="talk"))
 
 
+async def opened(runs: RunService, message: str, **values: object) -> Answer:
+    """Begin a chat and return the reply."""
+    return await finish(runs, await begin(runs, message, **values))
+
+
+async def say(runs: RunService, message: str) -> Answer:
+    """Send the next message of the chat and return the reply."""
+    return await ask(runs, message, "chat", thread="talk")
+
+
 async def test_messages_are_turns_of_one_thread(runs_with: RunsFor, chain: Chain) -> None:
     model = ChatModel(chain, "small talk", "follow-up")
     runs = runs_with(model)
-    await begin(runs, "I like Trevandle & Ruske.")
-    first = await finish(runs, "talk")
+    first = await opened(runs, "I like Trevandle & Ruske.")
     assert (first.method, first.status, first.text) == ("chat", "answered", "Hello! What would you like to know?")
-    assert await send(runs, RunRequest(question=FOLLOW_UP, method="chat", thread="talk")) == "talk"
-    second = await finish(runs, "talk")
+    second = await say(runs, FOLLOW_UP)
+    assert second.thread == "talk"
     assert (second.question, second.text, second.cost["calls"]) == (chain.question, "1868", len(model.requests) - 2)
     assert second.citations and second.hops
     hop = await runs.store.threads.get(second.hops[0]["thread"])
@@ -81,24 +91,21 @@ async def test_drain_interrupts_the_sub_run_after_its_present_step(runs_with: Ru
 
 async def test_question_of_the_chat_is_an_answer_with_state_waiting(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(ChatModel(chain, "ambiguous"))
-    await begin(runs, "How old is it?")
-    back = await finish(runs, "talk")
+    back = await opened(runs, "How old is it?")
     assert (back.status, back.text, back.asks) == ("waiting", BACK["question"], BACK)
     thread = await runs.store.threads.get("talk")
     assert thread.state == "waiting"
     assert await finish(runs, "talk") == back, "going on without a reply changes nothing"
-    await send(runs, RunRequest(question="the yard", method="chat", thread="talk"))
-    answer = await finish(runs, "talk")
+    answer = await say(runs, "the yard")
     assert (answer.text, answer.asks) == ("1868", None)
     assert "asks" not in answer.to_json()
 
 
 async def test_plan_is_edited_as_a_list(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(ChatModel(chain, "question"))
-    await begin(runs, chain.question, approve_plan=True)
-    await finish(runs, "talk")
-    await send(runs, RunRequest(question=json.dumps([chain.hops[1].asked]), method="chat", thread="talk"))
-    assert [note["question"] for note in (await finish(runs, "talk")).notes][:1] == [chain.hops[1].asked]
+    await opened(runs, chain.question, approve_plan=True)
+    answer = await say(runs, json.dumps([chain.hops[1].asked]))
+    assert [note["question"] for note in answer.notes][:1] == [chain.hops[1].asked]
 
 
 @pytest.mark.parametrize(
@@ -114,8 +121,7 @@ async def test_invalid_reply_is_refused_before_it_is_stored(
     runs_with: RunsFor, chain: Chain, reply: Any, why: str
 ) -> None:
     runs = runs_with(ChatModel(chain, "question"))
-    await begin(runs, chain.question, approve_plan=True)
-    waiting, before = await finish(runs, "talk"), await runs.store.threads.get("talk")
+    waiting, before = await opened(runs, chain.question, approve_plan=True), await runs.store.threads.get("talk")
     with pytest.raises(UsageError, match=re.escape(f"The reply cannot be used ({why}")):
         await store_reply(runs, reply)
     assert await runs.store.threads.get("talk") == before
@@ -129,8 +135,7 @@ async def test_invalid_reply_is_refused_before_it_is_stored(
 async def test_turn_stopped_at_any_call_is_resumed(runs_with: RunsFor, chain: Chain, at: int) -> None:
     model = ChatModel(chain, "small talk", "follow-up")
     runs = runs_with(model)
-    await begin(runs, "I like Trevandle & Ruske.")
-    await finish(runs, "talk")
+    await opened(runs, "I like Trevandle & Ruske.")
 
     model.answer = down_once(model.answer, at)
     await send(runs, RunRequest(question=FOLLOW_UP, method="chat", thread="talk"))
@@ -146,11 +151,8 @@ async def test_turn_stopped_at_any_call_is_resumed(runs_with: RunsFor, chain: Ch
 
 async def test_stored_message_is_sent_after_a_kill(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(ChatModel(chain, "small talk", "small talk"))
-    await begin(runs, "Hello.")
-    await finish(runs, "talk")
-    await send(
-        runs, RunRequest(question="Hello again.", method="chat", thread="talk")
-    )  # and here the process is killed
+    await opened(runs, "Hello.")
+    await send(runs, RunRequest(question="Hello again.", method="chat", thread="talk"))  # then the process is killed
     assert (await runs.store.threads.get("talk")).state == "queued"
     with pytest.raises(RunError, match="no answer yet"):
         await runs.answer("talk")
@@ -160,17 +162,10 @@ async def test_stored_message_is_sent_after_a_kill(runs_with: RunsFor, chain: Ch
 
 async def test_settings_and_budget_are_those_of_the_latest_turn(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(ChatModel(chain, "question", "question"))
-    await send(
-        runs, RunRequest(question=chain.question, method="chat", values=PAR, budget=Budget(max_calls=2), thread="talk")
-    )
-    assert (await finish(runs, "talk")).status == "out_of_budget"
-    await send(
-        runs,
-        RunRequest(
-            question=chain.question, method="chat", values={"method_settings": {"review": False}}, thread="talk"
-        ),
-    )
-    answer = await finish(runs, "talk")
+    first = await ask(runs, chain.question, "chat", values=PAR, budget=Budget(max_calls=2), thread="talk")
+    assert first.status == "out_of_budget"
+    values = {"method_settings": {"review": False}}
+    answer = await ask(runs, chain.question, "chat", values=values, thread="talk")
     assert answer.status == "answered"
     assert "par-rag/review" not in answer.cost["nodes"]
     with pytest.raises(UsageError, match="Did you mean method"):
@@ -179,8 +174,7 @@ async def test_settings_and_budget_are_those_of_the_latest_turn(runs_with: RunsF
 
 async def test_chat_can_be_forked(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(ChatModel(chain, "question"))
-    await begin(runs, chain.question)
-    answer = await finish(runs, "talk")
+    answer = await opened(runs, chain.question)
     planned = next(moment for moment in await list_checkpoints(runs, "talk") if moment.node == ["plan"])
     await fork_run(runs, "talk", at=planned.checkpoint, changes={"question": chain.hops[0].asked})
     again = await finish(runs, "talk")
@@ -225,8 +219,7 @@ async def fail(runs: RunService, model: ChatModel, *, before_the_first_checkpoin
 async def test_message_without_an_answer_stays_in_the_chat(runs_with: RunsFor, chain: Chain, is_early: bool) -> None:
     model = ChatModel(chain, "question", "follow-up")
     runs = runs_with(model)
-    await begin(runs, chain.question)
-    await finish(runs, "talk")
+    await opened(runs, chain.question)
     await send(runs, RunRequest(question="Who built the ferry?", method="chat", thread="talk"))
     await fail(runs, model, before_the_first_checkpoint=is_early)
     thread = await runs.store.threads.get("talk")
@@ -235,8 +228,7 @@ async def test_message_without_an_answer_stays_in_the_chat(runs_with: RunsFor, c
     assert shown.additional_kwargs == {"state": "failed", "problem": thread.problem}
     assert thread.problem
 
-    await send(runs, RunRequest(question=FOLLOW_UP, method="chat", thread="talk"))
-    assert (await finish(runs, "talk")).text == "1868"
+    assert (await say(runs, FOLLOW_UP)).text == "1868"
     problem = NEVER_SENT if is_early else "It is down: start it."
     says = f"This message was not answered. {problem}"
     assert await said(runs) == [chain.question, "1868", "Who built the ferry?", says, FOLLOW_UP, "1868"]
@@ -258,12 +250,9 @@ async def test_stopped_turn_is_followed_by_another_message(runs_with: RunsFor, c
 
 async def test_earlier_citations_stay_in_the_chat(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(ChatModel(chain, "question", "follow-up"))
-    first = await runs.start(RunRequest(question=chain.question, method="par-rag", values={}))
-    answer = await finish(runs, first)
-    await send(runs, RunRequest(question=FOLLOW_UP, method="chat", values=PAR, thread="talk", after=answer))
-    await finish(runs, "talk")
-    await send(runs, RunRequest(question="Thanks!", method="chat", thread="talk"))
-    await finish(runs, "talk")
+    answer = await ask(runs, chain.question)
+    await ask(runs, FOLLOW_UP, "chat", values=PAR, thread="talk", after=answer)
+    await say(runs, "Thanks!")
     thread = await runs.store.threads.get("talk")
     replies = [each for each in messages_of(thread, await runs.state(thread)) if each.type == "ai"]
     assert [each.additional_kwargs["citations"] for each in replies] == [answer.citations] * 2 + [[]]
@@ -279,11 +268,9 @@ async def test_small_talk_changes_neither_the_state_nor_the_question(
 ) -> None:
     unknown = replace(chain, answer="", hops=[replace(hop, answer="") for hop in chain.hops])
     runs = runs_with(ChatModel(unknown, "question", "small talk"))
-    await begin(runs, chain.question)
-    assert (await finish(runs, "talk")).status == "unknown"
+    assert (await opened(runs, chain.question)).status == "unknown"
     before = await runs.store.threads.get("talk")
-    await send(runs, RunRequest(question=message, method="chat", thread="talk"))
-    reply = await finish(runs, "talk")
+    reply = await say(runs, message)
     assert (reply.status, reply.citations) == ("answered", [])
     after = await runs.store.threads.get("talk")
     listed = ("outcome", "state", "problem", "question", "answer", "verdict", "calls", "seconds")
@@ -296,8 +283,7 @@ async def test_small_talk_changes_neither_the_state_nor_the_question(
 async def test_chat_of_small_talk_is_no_run(runs_with: RunsFor, chain: Chain, message: str) -> None:
     runs = runs_with(ChatModel(chain, *([] if is_answered_by_rule(message) else ["small talk"]), "question"))
     runs_listed = RunFilter(with_empty=False, with_subruns=False)
-    await begin(runs, message)
-    await finish(runs, "talk")
+    await opened(runs, message)
     assert await runs.store.threads.list_newest(runs_listed) == []
     assert (await runs.store.threads.get("talk")).outcome == "done"
     await send(runs, RunRequest(question=chain.question, method="chat", thread="talk"))
@@ -313,8 +299,7 @@ async def test_small_talk_after_a_failed_turn_keeps_it_to_be_resumed(runs_with: 
     runs = runs_with(model)
     await begin(runs, chain.question)
     await fail(runs, model)
-    await send(runs, RunRequest(question="Hello?", method="chat", thread="talk"))
-    assert (await finish(runs, "talk")).text == "Hello! What would you like to know?"
+    assert (await say(runs, "Hello?")).text == "Hello! What would you like to know?"
     thread = await runs.store.threads.get("talk")
     assert (thread.state, thread.problem) == ("failed", "It is down: start it.")
     assert (await finish(runs, "talk")).text == "1868"
@@ -323,31 +308,25 @@ async def test_small_talk_after_a_failed_turn_keeps_it_to_be_resumed(runs_with: 
 
 async def test_small_talk_while_the_chat_waits_leaves_it_waiting(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(ChatModel(chain, "ambiguous"))
-    await begin(runs, "How old is it?")
-    back = await finish(runs, "talk")
-    await send(runs, RunRequest(question="/help", method="chat", thread="talk"))
-    assert (await finish(runs, "talk")).asks == back.asks
+    back = await opened(runs, "How old is it?")
+    assert (await say(runs, "/help")).asks == back.asks
     assert (await said(runs))[-1].startswith("/help")
     assert (await runs.store.threads.get("talk")).state == "waiting"
-    await send(runs, RunRequest(question="the yard", method="chat", thread="talk"))
-    assert (await finish(runs, "talk")).text == "1868"
+    assert (await say(runs, "the yard")).text == "1868"
 
 
 async def test_method_command_changes_the_method_of_the_next_questions(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(ChatModel(chain, "question"))
-    await send(runs, RunRequest(question="/method par-rag", method="chat", thread="talk"))
-    await finish(runs, "talk")
+    await say(runs, "/method par-rag")
     with pytest.raises(UsageError, match="Did you mean par-rag"):
         await send(runs, RunRequest(question="/method par-rg", method="chat", thread="talk"))
-    await send(runs, RunRequest(question=chain.question, method="chat", thread="talk"))
-    answer = await finish(runs, "talk")
+    answer = await say(runs, chain.question)
     assert answer.hops and answer.hops[0]["method"] == "par-rag"
 
 
 async def test_reply_is_given_to_an_interrupt_also_of_an_older_branch(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(ChatModel(chain, "question", "small talk"))
-    await begin(runs, chain.question, approve_plan=True)
-    waiting = await finish(runs, "talk")
+    waiting = await opened(runs, chain.question, approve_plan=True)
     await add_input(runs, "Hello!")
     assert (await finish(runs, "talk")).status == "answered"
     assert (await said(runs))[0] == chain.question

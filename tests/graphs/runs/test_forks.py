@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from all_roles_model import ALONE, AT_ONCE, AllRolesModel, finds
 from hashing_embedder import HashingEmbedder
-from scenes import Chain, Replying, Shelf, example, finish, sure
+from scenes import Chain, Replying, Shelf, ask, example, finish, sure
 
 from sleuth.agents.model import Request
 from sleuth.graphs.core.answer import Note
@@ -14,7 +14,6 @@ from sleuth.graphs.core.context import Services
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.history import fork_run, list_checkpoints
-from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import RunError
 from sleuth.tools.text.normalization import comparison_key
@@ -44,10 +43,7 @@ class Table:
 
     async def play(self, method: str) -> str:
         """A run from scratch; its thread."""
-        runs = self.runs(method)
-        id = await runs.start(RunRequest(question=self.chain.question, method=method))
-        await finish(runs, id)
-        return id
+        return (await ask(self.runs(method), self.chain.question, method)).thread
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.pregel import Pregel
-from scenes import Chain, Replying, RunsFor, example, finish
+from scenes import Chain, Replying, RunsFor, ask, example, finish
 
 from sleuth.graphs.runs.execution import checkpoint_id_of
 from sleuth.graphs.runs.history import (
@@ -113,9 +113,8 @@ async def short(runs_with: RunsFor) -> tuple[RunService, str, Replying]:
     hop = example("q01")
     model = Replying(hop.reply_to)
     runs = runs_with(model, hop)
-    id = await runs.start(RunRequest(question=hop.question, method="par-rag", values={"review": False}))
-    await finish(runs, id)
-    return runs, id, model
+    answer = await ask(runs, hop.question, values={"review": False})
+    return runs, answer.thread, model
 
 
 @pytest.mark.parametrize("changes", [None, CHANGED])
@@ -277,9 +276,8 @@ async def test_unknown_names_are_refused(runs: RunService, done: str, arguments:
 
 
 async def test_export_contains_all_texts_of_the_run(runs: RunService, model: Replying, chain: Chain) -> None:
-    id = await runs.start(RunRequest(question=chain.question, method="par-rag"))
-    await finish(runs, id)
-    exported = await export_run(runs, id)
+    answer = await ask(runs, chain.question)
+    exported = await export_run(runs, answer.thread)
     json.dumps(exported)
     assert list(exported) == ["thread", "history", "state", "texts"]
     assert {request.text() for request in model.requests} <= set(exported["texts"].values())

@@ -6,12 +6,11 @@ from dataclasses import replace
 import pytest
 from all_roles_model import AT_ONCE, AllRolesModel, finds
 from hashing_embedder import HashingEmbedder
-from scenes import Chain, Replying, example, finish
+from scenes import Chain, Replying, ask, example
 
 from sleuth.graphs.core.context import Services
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
-from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 
 MARK = "OBEY"
@@ -37,8 +36,7 @@ def ordered(chain: Chain) -> Chain:
 
 async def play(store: Store, name: str, chain: Chain, model: Replying) -> str:
     services = Services(model=model, retriever=finds(chain, at_once=name in AT_ONCE), embedder=HashingEmbedder())
-    runs = RunService(store, services)
-    return (await finish(runs, await runs.start(RunRequest(question=chain.question, method=name)))).text
+    return (await ask(RunService(store, services), chain.question, name)).text
 
 
 def outside(model: Replying) -> list[tuple[str, str]]:

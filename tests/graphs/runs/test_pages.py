@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from scenes import Chain, Replying, RunsFor, Shelf, finish
+from scenes import Chain, Replying, RunsFor, Shelf, ask, finish
 
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
@@ -33,9 +33,7 @@ async def test_run_with_pages_skips_the_collection(
     runs_with: RunsFor, chain: Chain, model: Replying, pages: list[PageText]
 ) -> None:
     runs = runs_with(model)
-    answer = await finish(
-        runs, await runs.start(RunRequest(question=chain.question, method="par-rag", values=BY_WORDS, pages=pages))
-    )
+    answer = await ask(runs, chain.question, values=BY_WORDS, pages=pages)
     assert (answer.status, answer.text) == ("answered", chain.answer)
     assert {citation["document"] for citation in answer.citations} <= {page.id for page in pages}
     assert answer.citations
@@ -62,10 +60,7 @@ async def test_pages_and_collection_are_searched_together(
     runs_with: RunsFor, chain: Chain, model: Replying, pages: list[PageText]
 ) -> None:
     runs = runs_with(model)
-    await finish(
-        runs,
-        await runs.start(RunRequest(question=chain.question, method="plain-rag", pages=pages, with_collection=True)),
-    )
+    await ask(runs, chain.question, "plain-rag", pages=pages, with_collection=True)
     assert runs.services and len(runs.services.retriever.asked()) == 1  # type: ignore[attr-defined]
 
 
@@ -95,10 +90,8 @@ async def test_queued_run_keeps_its_pages_after_a_prune(runs: RunService, chain:
 async def test_fork_into_another_method_and_export_keep_what_a_run_was_given(
     runs: RunService, chain: Chain, pages: list[PageText]
 ) -> None:
-    id = await runs.start(
-        RunRequest(question=chain.question, method="plain-rag", pages=pages, where=WHERE, budget=Budget(max_calls=40))
-    )
-    await finish(runs, id)
+    given = {"pages": pages, "where": WHERE, "budget": Budget(max_calls=40)}
+    id = (await ask(runs, chain.question, "plain-rag", **given)).thread
     exported = await export_run(runs, id)
     assert {page.to_json() for page in pages} <= set(exported["texts"].values())
     moments = await list_checkpoints(runs, id)
@@ -114,19 +107,11 @@ async def test_pages_without_text_are_refused(runs: RunService, chain: Chain, pa
     assert not await runs.store.threads.exists("t")
 
 
+@pytest.mark.parametrize("where", ["", f"  {WHERE} "])
 @pytest.mark.parametrize("method", ["plain-rag", "par-rag", "auto"])
-async def test_every_search_of_a_run_has_its_filter(
-    runs_with: RunsFor, chain: Chain, model: Replying, method: str
-) -> None:
-    runs = runs_with(model)
-    await finish(runs, await runs.start(RunRequest(question=chain.question, method=method, where=f"  {WHERE} ")))
-    assert filters(runs)
-    assert set(filters(runs)) == {WHERE}
-
-
-async def test_run_without_a_filter_searches_all(runs: RunService, chain: Chain) -> None:
-    await finish(runs, await runs.start(RunRequest(question=chain.question, method="plain-rag")))
-    assert set(filters(runs)) == {""}
+async def test_every_search_of_a_run_has_its_filter(runs: RunService, chain: Chain, method: str, where: str) -> None:
+    await ask(runs, chain.question, method, where=where)
+    assert set(filters(runs)) == {where.strip()}
 
 
 async def test_unusable_filter_is_refused_before_the_run_is_stored(runs: RunService, chain: Chain) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
-from scenes import Chain, Replying, down_once, finish, sent
+from scenes import Chain, Replying, ask, down_once, finish, sent
 from sqlalchemy import text
 from sqlalchemy.sql.dml import UpdateBase
 
@@ -29,8 +29,7 @@ CALLS = 7
 
 
 async def test_answer_json_has_the_documented_fields(runs: RunService, chain: Chain) -> None:
-    id = await runs.start(RunRequest(question=chain.question, method="par-rag"))
-    answer = (await finish(runs, id)).to_json()
+    answer = (await ask(runs, chain.question)).to_json()
     assert list(answer) == [
         *("thread", "checkpoint", "method", "question", "status", "text", "citations", "notes", "cost", "seconds"),
         "warnings",
@@ -39,13 +38,12 @@ async def test_answer_json_has_the_documented_fields(runs: RunService, chain: Ch
     assert [set(note) for note in answer["notes"]] == [{"question", "finding", "passages"}] * 2
     assert answer["cost"]["calls"] == CALLS == sum(node["calls"] for node in answer["cost"]["nodes"].values())
     assert set(answer["cost"]["nodes"]) == {"plan", "draft", "review", "refine", "answer"}
-    assert answer["checkpoint"] == (await list_checkpoints(runs, id))[0].checkpoint
+    assert answer["checkpoint"] == (await list_checkpoints(runs, answer["thread"]))[0].checkpoint
 
 
 async def test_finished_run_returns_its_answer_without_calls(runs: RunService, chain: Chain, model: Replying) -> None:
-    id = await runs.start(RunRequest(question=chain.question, method="par-rag"))
-    first = await finish(runs, id)
-    assert [event async for event in runs.run(id)] == [first]
+    first = await ask(runs, chain.question)
+    assert [event async for event in runs.run(first.thread)] == [first]
     assert len(model.requests) == CALLS
 
 
@@ -63,8 +61,7 @@ async def test_drain_interrupts_a_run_after_its_present_step(runs: RunService, c
 async def test_run_resumed_after_any_model_failure_repeats_no_call(
     runs_with: Any, chain: Chain, model: Replying
 ) -> None:
-    whole = runs_with(model)
-    expected = await finish(whole, await whole.start(RunRequest(question=chain.question, method="par-rag")))
+    expected = await ask(runs_with(model), chain.question)
     for at in range(1, CALLS + 1, 2):
         failing = Replying(down_once(chain.reply_to, at))
         runs = runs_with(failing)
@@ -88,7 +85,7 @@ async def test_same_question_gives_same_requests_in_each_thread(
     runs: RunService, chain: Chain, model: Replying
 ) -> None:
     for _ in range(2):
-        await finish(runs, await runs.start(RunRequest(question=chain.question, method="par-rag")))
+        await ask(runs, chain.question)
     assert sent(model.requests[:CALLS]) == sent(model.requests[CALLS:])
     assert not {each.call_id for each in model.requests[:CALLS]} & {each.call_id for each in model.requests[CALLS:]}
     seeds = [request.sampling.seed for request in model.requests[:CALLS]]
@@ -96,8 +93,8 @@ async def test_same_question_gives_same_requests_in_each_thread(
 
 
 async def test_other_settings_give_other_seeds(runs: RunService, chain: Chain, model: Replying) -> None:
-    await finish(runs, await runs.start(RunRequest(question=chain.question, method="plain-rag")))
-    await finish(runs, await runs.start(RunRequest(question=chain.question, method="plain-rag", values={"top_k": "9"})))
+    for values in ({}, {"top_k": "9"}):
+        await ask(runs, chain.question, "plain-rag", values=values)
     first, second = model.requests
     assert first.messages == second.messages
     assert first.sampling.seed != second.sampling.seed
@@ -219,8 +216,7 @@ async def test_run_out_of_budget_resumes_with_another(
 
 
 async def test_checkpoint_of_newer_release_is_refused(runs: RunService, chain: Chain) -> None:
-    id = await runs.start(RunRequest(question=chain.question, method="plain-rag"))
-    await finish(runs, id)
+    id = (await ask(runs, chain.question, "plain-rag")).thread
     latest = (await list_checkpoints(runs, id))[1]
     thread = await runs.store.threads.get(id)
     values = (await runs.state(thread)).values

@@ -25,6 +25,7 @@ from sleuth.graphs.core.context import Context
 from sleuth.studio.client.functions import graph
 from sleuth.tools.errors import ModelError, UsageError
 from sleuth.tools.storage.archive import MemoryArchive
+from sleuth.tools.tracing import tracers
 from sleuth.tools.tracing.spans import SpanHandler
 from sleuth.tools.tracing.tracers import endpoint, open_tracer
 
@@ -239,6 +240,7 @@ async def test_interrupt_is_no_error() -> None:
 
 def test_other_protocols_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+    tracers._exporting.cache_clear()  # as in a fresh process
     with pytest.raises(UsageError, match="OTEL_EXPORTER_OTLP_PROTOCOL is 'grpc'"):
         open_tracer()
 

@@ -16,12 +16,14 @@ from scripted_model import Replying, ScriptedModel, reply
 
 from sleuth.agents.model import Reply, Request, TokenLogprob
 from sleuth.graphs.baselines import plain_rag
+from sleuth.graphs.chat.sending import send
 from sleuth.graphs.core.answer import Answer, Note
 from sleuth.graphs.core.context import Budget, Context, MethodSettings
 from sleuth.graphs.methods.crp_rag import graph as crp_rag
 from sleuth.graphs.methods.par_rag import graph as par_rag
 from sleuth.graphs.methods.ras import graph as ras
 from sleuth.graphs.registry import METHODS
+from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.search.retriever import Query
@@ -264,6 +266,11 @@ async def finish(runs: RunService, thread: str, **more: Any) -> Answer:
     events = [event async for event in runs.run(thread, **more)]
     assert isinstance(events[-1], Answer)
     return events[-1]
+
+
+async def ask(runs: RunService, question: str, method: str = "par-rag", **options: Any) -> Answer:
+    """Start a run, or send a message to its thread, and run it to its end."""
+    return await finish(runs, await send(runs, RunRequest(question=question, method=method, **options)))
 
 
 def sent(requests: Iterable[Request]) -> list[tuple[Any, ...]]:

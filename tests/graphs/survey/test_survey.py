@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from contracts import CONTRACTS, END, FEE, Folder, read_contract, text_of
-from scenes import Case, FailingLate, Json, Replying, Shelf, down_once, finish, passage
+from scenes import Case, FailingLate, Json, Replying, Shelf, ask, down_once, finish, passage
 
 from sleuth.agents.model import Request
 from sleuth.graphs.core.answer import Answer
@@ -191,17 +191,14 @@ async def test_resumed_survey_repeats_no_call_and_has_the_same_table(store: Stor
     ids = [request.call_id for request in model.requests]
     assert len(ids) == len(set(ids)) == 2 * len(CONTRACTS) + 1
     undisturbed = service(store, Replying(read_contract), list(CONTRACTS))
-    other = await finish(
-        undisturbed, await undisturbed.start(RunRequest(question=question, method="survey", values=values))
-    )
+    other = await ask(undisturbed, question, "survey", values=values)
     assert (answer.text, answer.table) == (other.text, other.table)
 
 
 async def test_update_asks_new_documents_only(store: Store) -> None:
     runs = service(store, Replying(read_contract), ["alder", "birch"])
-    id = await runs.start(RunRequest(question="When do they end?", method="survey", values={"columns": [END]}))
-    first = await finish(runs, id)
-    model = Replying(read_contract)
+    first = await ask(runs, "When do they end?", "survey", values={"columns": [END]})
+    id, model = first.thread, Replying(read_contract)
     later = service(store, model, ["alder", "cedar", "dogwood"])
     assert table_of(await finish(later, id)) == table_of(first)  # without `update`, the answer is shown again
     await later.queue_survey_update(id)

@@ -16,6 +16,8 @@ from serve_scene import QUESTION
 from sleuth.tools.ingestion.ingestion import ingest
 from sleuth.tools.settings import Settings
 
+pytestmark = pytest.mark.nightly
+
 THREADS = Path(".langgraph_api") / ".langgraph_ops.pckl"
 """The file in which the server stores its list of threads every ten seconds."""
 
@@ -64,7 +66,6 @@ async def converse(client: LangGraphClient) -> None:
     assert failed["__error__"]["message"] == "The question is empty."
 
 
-@pytest.mark.nightly
 async def test_sdk_client_has_a_conversation(environment: dict[str, str], tmp_path: Path) -> None:
     async with langgraph_dev(tmp_path, **environment) as server:
         client = get_client(url=server.url)
@@ -104,7 +105,6 @@ async def flushed(folder: Path) -> None:
             await asyncio.sleep(0.2)
 
 
-@pytest.mark.nightly
 async def test_kill_keeps_old_threads_and_young_checkpoints(environment: dict[str, str], tmp_path: Path) -> None:
     async with langgraph_dev(tmp_path, **environment) as server:
         sdk = get_client(url=server.url)
@@ -164,7 +164,6 @@ def misreading(asked: Asked) -> Any:
     return {"known": True, "answer": latest}
 
 
-@pytest.mark.nightly
 async def test_documented_debugging_session_works(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path / "home", embedder="none")
     await ingest([CORPUS / name for name in ARTICLES], settings=settings)

@@ -158,8 +158,7 @@ async def test_answer_is_streamed_in_every_mode(sdk: LangGraphClient, oracle: Or
 
 async def begun(sdk: LangGraphClient, thread: str, oracle: Oracle, **more: Any) -> tuple[str, AsyncIterator[Any]]:
     """Start a run that waits for the model; return its id and the rest of its stream."""
-    oracle.free.clear()
-    oracle.asked.clear()
+    oracle.hold()
     stream = sdk.runs.stream(thread, "chat", input=said(QUESTION), context=PLAIN, **more)
     run = (await anext(stream)).data["run_id"]
     await asyncio.wait_for(oracle.asked.wait(), 60)
@@ -197,6 +196,12 @@ async def test_closed_stream_cancels_only_on_request(sdk: LangGraphClient, oracl
         oracle.free.set()
 
 
+async def post(url: str, path: str, body: dict[str, Any]) -> httpx.Response:
+    """Send what the SDK would not."""
+    async with httpx.AsyncClient(base_url=url) as http:
+        return await http.post(path, json={"assistant_id": "chat", "input": said("Hello!"), **body})
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -211,10 +216,8 @@ async def test_closed_stream_cancels_only_on_request(sdk: LangGraphClient, oracl
 async def test_refused_run_leaves_the_created_thread(url: str, sdk: LangGraphClient, wrong: dict[str, Any]) -> None:
     thread = str((await sdk.threads.create(metadata={"title": "Mine"}))["thread_id"])
     before = await sdk.threads.get(thread)
-    async with httpx.AsyncClient(base_url=url) as http:
-        body = {"assistant_id": "chat", "input": said("Hello!"), **wrong}
-        refused = await http.post(f"/threads/{thread}/runs/wait", json=body)
-        assert refused.status_code == 400, refused.text
+    refused = await post(url, f"/threads/{thread}/runs/wait", wrong)
+    assert refused.status_code == 400, refused.text
     assert await sdk.threads.get(thread) == before
     assert texts(await turn(sdk, thread, "Hello!")) == GREETING
     assert (await sdk.threads.get(thread))["metadata"]["title"] == "Mine"
@@ -235,10 +238,8 @@ async def test_refused_run_does_not_stop_the_present_one(
 ) -> None:
     thread = await new_thread(sdk)
     await begun(sdk, thread, oracle)
-    async with httpx.AsyncClient(base_url=url) as http:
-        body = {"assistant_id": "chat", "input": said("Hello!"), "multitask_strategy": "interrupt", **wrong}
-        refused = await http.post(f"/threads/{thread}/runs/wait", json=body)
-        assert refused.status_code in (400, 404, 409), refused.text
+    refused = await post(url, f"/threads/{thread}/runs/wait", {"multitask_strategy": "interrupt", **wrong})
+    assert refused.status_code in (400, 404, 409), refused.text
     assert (await sdk.threads.get(thread))["status"] == "busy"
     oracle.free.set()
 

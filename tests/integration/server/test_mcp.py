@@ -11,19 +11,19 @@ import httpx
 import httpx2
 import pytest
 from asgi_server import serving
+from chat_scene import archive
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, CallToolResult
 from process import SLEUTH
 from scripted_backend import Scripted, proxying
-from serve_scene import ANNA, BEN, FILES, KEYS, LIGHT, QUESTION, READING, Oracle, opening, upload
+from serve_scene import ANNA, BEN, KEYS, LIGHT, QUESTION, READING, Oracle, opening, upload
 from starlette.responses import Response
 
 from sleuth.graphs.registry import METHODS
 from sleuth.studio.server.app import create_app
 from sleuth.tools.errors import ModelUnavailable
-from sleuth.tools.ingestion.ingestion import ingest
 from sleuth.tools.settings import Settings
 
 PLAIN = {"question": QUESTION, "method": "plain-rag", "settings": {"mode": "keyword"}}
@@ -134,21 +134,24 @@ async def outlive(client: Client, asked: asyncio.Event, free: asyncio.Event, cal
     assert (row["state"], row["answer"]) == ("answered", "Edric Gannow")
 
 
+@asynccontextmanager
+async def command(folder: Path, backend: Scripted) -> AsyncIterator[StdioServerParameters]:
+    """Ingest the files; yield the command with a model server."""
+    async with proxying(backend) as proxy:
+        env = {**os.environ, **await archive(folder), "SLEUTH_MODEL_URL": proxy.url}
+        yield StdioServerParameters(command=SLEUTH[0], args=[*SLEUTH[1:], "mcp"], env=env)
+
+
 @pytest.mark.nightly
 async def test_mcp_over_stdio(tmp_path: Path) -> None:
-    for name, text in FILES.items():
-        (tmp_path / name).write_text(text)
-    home = tmp_path / "home"
-    async with proxying(Scripted(lambda _: READING)) as proxy:
-        settings = {"SLEUTH_HOME": str(home), "SLEUTH_MODEL_URL": proxy.url, "SLEUTH_EMBEDDER": "none"}
-        await ingest([tmp_path / name for name in FILES], settings=Settings(home=home, embedder="none"))
-        here = StdioServerParameters(command=SLEUTH[0], args=[*SLEUTH[1:], "mcp"], env={**os.environ, **settings})
-        async with Client(here, read_timeout_seconds=120) as client:
-            await tour(client)
-            (tmp_path / "master.md").write_text("Nela Orrin is the harbour master.")
-            await ingest([tmp_path / "master.md"], settings=Settings(home=home, embedder="none"))
-            found = value(await client.call_tool("search", {"query": "harbour master", "mode": "keyword"}))["result"]
-            assert found[0]["document"] == "master.md", "what another process ingests meanwhile"
+    async with (
+        command(tmp_path, Scripted(lambda _: READING)) as here,
+        Client(here, read_timeout_seconds=120) as client,
+    ):
+        await tour(client)
+        await archive(tmp_path, files={"master.md": "Nela Orrin is the harbour master."})
+        found = value(await client.call_tool("search", {"query": "harbour master", "mode": "keyword"}))["result"]
+        assert found[0]["document"] == "master.md", "what another process ingests meanwhile"
 
 
 class Held(Scripted):
@@ -168,13 +171,8 @@ class Held(Scripted):
 
 @pytest.mark.nightly
 async def test_run_outlives_its_call_over_stdio_and_its_process(tmp_path: Path) -> None:
-    for name, text in FILES.items():
-        (tmp_path / name).write_text(text)
-    home, backend = tmp_path / "home", Held()
-    async with proxying(backend) as proxy:
-        settings = {"SLEUTH_HOME": str(home), "SLEUTH_MODEL_URL": proxy.url, "SLEUTH_EMBEDDER": "none"}
-        await ingest([tmp_path / name for name in FILES], settings=Settings(home=home, embedder="none"))
-        here = StdioServerParameters(command=SLEUTH[0], args=[*SLEUTH[1:], "mcp"], env={**os.environ, **settings})
+    backend = Held()
+    async with command(tmp_path, backend) as here:
         async with Client(here, read_timeout_seconds=120) as client:
             await outlive(client, backend.asked, backend.free, lambda: backend.calls)
             backend.free.clear()

@@ -96,8 +96,7 @@ async def test_home_is_opened_once_and_has_what_is_ingested_later(tmp_path: Path
 
 
 async def test_time_out_of_a_driver_is_a_failure_and_not_the_end_of_wait(tmp_path: Path) -> None:
-    oracle = Oracle()
-    oracle.said = lambda _request: TimeoutError(110, "Connection timed out")
+    oracle = Oracle(lambda _request: TimeoutError(110, "Connection timed out"))
     async with tools(await home_of(tmp_path, FILES), oracle) as (client, _):
         assert await refused(client, "ask", **PLAIN, wait=60) == "Error executing tool ask"
         assert [*(await listed(client)).values()] == ["failed"]

@@ -20,8 +20,7 @@ ASKED = {"question": QUESTION, "method": "plain-rag"}
 
 @pytest.mark.nightly
 async def test_run_survives_stopped_postgres(serving: Serve, own_postgres: PostgresServer, oracle: Oracle) -> None:
-    async with serving(database_url=own_postgres.url) as client:
-        await upload(client)
+    async with serving(database_url=own_postgres.url, filled=True) as client:
         done = await begin(client)
         assert (await told(client, done))[-1][1] == "answer"
         thread = await begin_held(client, oracle)
@@ -46,8 +45,7 @@ async def test_run_survives_stopped_postgres(serving: Serve, own_postgres: Postg
 
 @pytest.mark.nightly
 async def test_upload_survives_stopped_postgres(serving: Serve, own_postgres: PostgresServer) -> None:
-    async with serving(database_url=own_postgres.url) as client:
-        await upload(client)
+    async with serving(database_url=own_postgres.url, filled=True) as client:
         sent = [("files", (f"{n}.txt", f"The text number {n}.".encode())) for n in range(30)]
         taken = (await client.post("/v1/documents", files=sent)).json()["ingest"]
         await asyncio.to_thread(own_postgres.stop)

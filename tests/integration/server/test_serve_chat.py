@@ -4,59 +4,32 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 from asgi_server import started
-from chat_scene import reply_of
+from chat_scene import PLAIN, reply_of
 from postgres_fixture import BOTH_STORES
 from serve_scene import QUESTION, Oracle, Serve, app_of, begin, client_of, told, upload
+from served_chat import AGAIN, STOPPED, messages, say, say_held, texts
 
 from sleuth.agents.model import NamedModel
 from sleuth.studio.server.app import create_app
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.settings import Settings
 
-PLAIN = {"method": "plain-rag"}
-AGAIN = "And the light?"
 DOWN = "No model server answers: start it."
 
 
 @pytest.fixture
 def oracle() -> Oracle:
     """Oracle that chats about the light."""
-    made = Oracle()
-    made.said = reply_of
-    return made
-
-
-async def say(client: httpx.AsyncClient, text: str, **values: Any) -> None:
-    body = {"question": text, "method": "chat", "thread": "talk", "values": values or PLAIN}
-    sent = await client.post("/v1/runs", json=body)
-    assert sent.status_code == 201, sent.text
-
-
-async def messages(client: httpx.AsyncClient) -> list[dict[str, Any]]:
-    shown: list[dict[str, Any]] = (await client.get("/v1/runs/talk")).json()["state"]["messages"]
-    return shown
-
-
-async def texts(client: httpx.AsyncClient) -> list[str]:
-    return [message["content"].split(" [1]")[0] for message in await messages(client)]
+    return Oracle(reply_of)
 
 
 async def listed(client: httpx.AsyncClient) -> list[tuple[str, str]]:
     rows = (await client.get("/v1/runs", params={"subruns": False})).json()
     return [(row["question"], row["outcome"]) for row in rows]
-
-
-async def say_held(client: httpx.AsyncClient, oracle: Oracle, text: str) -> None:
-    """Send a message whose first model call waits; return when it waits."""
-    oracle.asked.clear()
-    oracle.free.clear()
-    await say(client, text)
-    await asyncio.wait_for(oracle.asked.wait(), 120)
 
 
 WAITING = [QUESTION, AGAIN, "Thanks!"]
@@ -69,11 +42,9 @@ def are_answered(found: list[str]) -> bool:
 
 @BOTH_STORES
 async def test_messages_to_a_busy_chat_wait_for_their_turns(serving: Serve, oracle: Oracle) -> None:
-    async with serving() as client:
-        await upload(client)
-        await say_held(client, oracle, QUESTION)
-        for text in (AGAIN, "Thanks!"):
-            await say(client, text)
+    async with serving(filled=True) as client:
+        await say_held(client, oracle, QUESTION, **PLAIN)
+        await say(client, AGAIN, "Thanks!", **PLAIN)
         waiting = await messages(client)
         assert [message["content"] for message in waiting] == WAITING
         assert [message["additional_kwargs"]["state"] for message in waiting] == ["running", "queued", "queued"]
@@ -90,11 +61,9 @@ async def test_messages_to_a_busy_chat_wait_for_their_turns(serving: Serve, orac
 
 @pytest.mark.nightly
 async def test_queued_messages_survive_a_restart(serving: Serve, oracle: Oracle) -> None:
-    async with serving() as client:
-        await upload(client)
-        await say_held(client, oracle, QUESTION)
-        for text in (AGAIN, "Thanks!"):
-            await say(client, text)
+    async with serving(filled=True) as client:
+        await say_held(client, oracle, QUESTION, **PLAIN)
+        await say(client, AGAIN, "Thanks!", **PLAIN)
     oracle.free.set()
     async with serving() as client:
         await told(client, "talk")
@@ -102,25 +71,21 @@ async def test_queued_messages_survive_a_restart(serving: Serve, oracle: Oracle)
 
 
 async def test_message_right_after_a_stop_begins_the_next_turn(serving: Serve, oracle: Oracle) -> None:
-    async with serving() as client:
-        await upload(client)
-        await say_held(client, oracle, QUESTION)
+    async with serving(filled=True) as client:
+        await say_held(client, oracle, QUESTION, **PLAIN)
         job = app_of(client).state.server.run_worker.jobs["talk"]
         stop = asyncio.create_task(client.post("/v1/runs/talk/stop"))
         while not job.stopping:  # noqa: ASYNC110 - the server has no event for it
             await asyncio.sleep(0.001)
-        await asyncio.gather(stop, say(client, AGAIN))
+        await asyncio.gather(stop, say(client, AGAIN, **PLAIN))
         oracle.free.set()
         await told(client, "talk")
-        said = "This message was not answered: it was stopped."
-        assert await texts(client) == [QUESTION, said, AGAIN, "Edric Gannow"]
-        about = (await messages(client))[1]["additional_kwargs"]
-        assert about["status"] == "stopped"
+        assert await texts(client) == [QUESTION, STOPPED, AGAIN, "Edric Gannow"]
+        assert (await messages(client))[1]["additional_kwargs"]["status"] == "stopped"
 
 
 async def test_answers_keep_their_citations_and_small_talk_changes_no_status(serving: Serve, oracle: Oracle) -> None:
-    async with serving() as client:
-        await upload(client)
+    async with serving(filled=True) as client:
         first = await begin(client)
         await told(client, first)
         run = (await client.get(f"/v1/runs/{first}")).json()
@@ -129,7 +94,7 @@ async def test_answers_keep_their_citations_and_small_talk_changes_no_status(ser
         await told(client, "talk")
         before = await listed(client)
         for text in ("Thanks!", "/help", "/sources"):
-            await say(client, text)
+            await say(client, text, **PLAIN)
             await told(client, "talk")
         assert await listed(client) == before == [(AGAIN, "answered"), (QUESTION, "answered")]
     async with serving() as client:
@@ -150,7 +115,7 @@ async def test_greeting_is_no_run(client: httpx.AsyncClient, oracle: Oracle, met
     await told(client, "talk")
     assert await texts(client) == ["Hello!", "Hello! What would you like to know?"]
     assert (await listed(client), oracle.requests) == ([], [])
-    await say(client, QUESTION)
+    await say(client, QUESTION, **PLAIN)
     await told(client, "talk")
     assert await listed(client) == [(QUESTION, "answered")]
 
@@ -175,7 +140,7 @@ async def without_model(folder: Path, oracle: Oracle) -> AsyncIterator[tuple[htt
 async def test_message_without_a_model_server_is_kept_and_sent_again(tmp_path: Path, oracle: Oracle) -> None:
     async with without_model(tmp_path, oracle) as (client, answers):
         for text in (QUESTION, AGAIN):
-            await say(client, text)
+            await say(client, text, **PLAIN)
             await told(client, "talk")
         said = f"This message was not answered. {DOWN}"
         assert await texts(client) == [QUESTION, said, AGAIN]

@@ -1,59 +1,29 @@
 """The queue of a chat: a reply is checked before it is stored, limits hold for messages that wait, a stop is whole."""
 
 import asyncio
-from typing import Any
 
 import httpx
 import pytest
 from chat_scene import APPROVED, PLAIN, reply_of
 from postgres_fixture import BOTH_STORES
 from serve_scene import QUESTION, Oracle, Serve, app_of, told, upload
+from served_chat import AGAIN, STOPPED, messages, say, say_held, send, texts
 
 from sleuth.studio.server.runs import worker
 
-AGAIN = "And the light?"
-STOPPED = "This message was not answered: it was stopped."
 BUILDER = "Edric Gannow"
 
 
 @pytest.fixture
 def oracle() -> Oracle:
     """Oracle that chats about the light."""
-    made = Oracle()
-    made.said = reply_of
-    return made
+    return Oracle(reply_of)
 
 
 @pytest.fixture(autouse=True)
 def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let queued messages begin soon after the turn before them."""
     monkeypatch.setattr(worker, "LOOK_SECONDS", 0.1)
-
-
-async def send(client: httpx.AsyncClient, text: str, **values: Any) -> httpx.Response:
-    return await client.post("/v1/runs", json={"question": text, "method": "chat", "thread": "talk", "values": values})
-
-
-async def say(client: httpx.AsyncClient, text: str, **values: Any) -> None:
-    sent = await send(client, text, **values)
-    assert sent.status_code == 201, sent.text
-
-
-async def say_held(client: httpx.AsyncClient, oracle: Oracle, text: str, **values: Any) -> None:
-    """Send a message whose first model call waits; return when it waits."""
-    oracle.asked.clear()
-    oracle.free.clear()
-    await say(client, text, **values)
-    await asyncio.wait_for(oracle.asked.wait(), 120)
-
-
-async def messages(client: httpx.AsyncClient) -> list[dict[str, Any]]:
-    shown: list[dict[str, Any]] = (await client.get("/v1/runs/talk")).json()["state"]["messages"]
-    return shown
-
-
-async def texts(client: httpx.AsyncClient) -> list[str]:
-    return [message["content"].split(" [1]")[0] for message in await messages(client)]
 
 
 async def show_plan(client: httpx.AsyncClient) -> list[str]:
@@ -79,8 +49,7 @@ async def test_reply_that_is_refused_is_not_stored(serving: Serve) -> None:
 async def test_second_reply_is_refused_and_not_asked_as_a_question(serving: Serve, oracle: Oracle) -> None:
     async with serving() as client:
         await show_plan(client)
-        oracle.asked.clear()
-        oracle.free.clear()
+        oracle.hold()
         clicks = await asyncio.gather(*(send(client, "approve") for _ in range(2)))
         assert sorted(click.status_code for click in clicks) == [201, 409]
         await asyncio.wait_for(oracle.asked.wait(), 120)
@@ -100,8 +69,7 @@ async def test_second_reply_is_refused_and_not_asked_as_a_question(serving: Serv
 
 @BOTH_STORES
 async def test_second_reply_to_a_clarifying_question_is_refused(serving: Serve, oracle: Oracle) -> None:
-    async with serving() as client:
-        await upload(client)
+    async with serving(filled=True) as client:
         await say(client, "Who built it?", **PLAIN)
         await told(client, "talk")
         await say_held(client, oracle, "the light")
@@ -114,8 +82,7 @@ async def test_second_reply_to_a_clarifying_question_is_refused(serving: Serve, 
 
 @BOTH_STORES
 async def test_setting_is_checked_after_those_of_queued_messages(serving: Serve, oracle: Oracle) -> None:
-    async with serving() as client:
-        await upload(client)
+    async with serving(filled=True) as client:
         await say_held(client, oracle, QUESTION, **PLAIN)
         assert (await send(client, AGAIN, approve_plan=True)).status_code == 400
         await say(client, "/method par-rag")
@@ -127,11 +94,9 @@ async def test_setting_is_checked_after_those_of_queued_messages(serving: Serve,
 
 @BOTH_STORES
 async def test_queued_messages_keep_the_quota_of_the_day(serving: Serve, oracle: Oracle) -> None:
-    async with serving(tokens_a_day=150) as client:
-        await upload(client)
+    async with serving(tokens_a_day=150, filled=True) as client:
         await say_held(client, oracle, QUESTION, **PLAIN)
-        for _ in range(3):
-            await say(client, AGAIN)
+        await say(client, *[AGAIN] * 3)
         oracle.free.set()
         await told(client, "talk")
         assert len(oracle.requests) == 2, "those of the first turn"
@@ -144,11 +109,9 @@ async def test_queued_messages_keep_the_quota_of_the_day(serving: Serve, oracle:
 
 async def test_queue_of_a_chat_is_bounded(serving: Serve, oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "MAX_MESSAGES", 3)
-    async with serving() as client:
-        await upload(client)
+    async with serving(filled=True) as client:
         await say_held(client, oracle, QUESTION, **PLAIN)
-        for _ in range(3):
-            await say(client, AGAIN)
+        await say(client, *[AGAIN] * 3)
         refused = await send(client, AGAIN)
         assert (refused.status_code, refused.json()["error"]["message"]) == (
             409,
@@ -160,11 +123,9 @@ async def test_queue_of_a_chat_is_bounded(serving: Serve, oracle: Oracle, monkey
 
 @BOTH_STORES
 async def test_stop_of_a_chat_includes_its_queued_messages(serving: Serve, oracle: Oracle) -> None:
-    async with serving() as client:
-        await upload(client)
+    async with serving(filled=True) as client:
         await say_held(client, oracle, QUESTION, **PLAIN)
-        for text in (AGAIN, "Thanks!"):
-            await say(client, text)
+        await say(client, AGAIN, "Thanks!")
         assert (await client.post("/v1/runs/talk/stop")).status_code == 202
         oracle.free.set()
         events = await told(client, "talk")
@@ -181,8 +142,7 @@ async def test_stop_between_two_turns_stops_the_chat(
     serving: Serve, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "LOOK_SECONDS", 600.0)  # nothing begins the next turn
-    async with serving() as client:
-        await upload(client)
+    async with serving(filled=True) as client:
         await say_held(client, oracle, QUESTION, **PLAIN)
         await say(client, AGAIN)
         job = app_of(client).state.server.run_worker.jobs["talk"]

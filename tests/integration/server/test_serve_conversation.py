@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from postgres_fixture import BOTH_STORES
-from serve_scene import QUESTION, Oracle, Serve, begin, told, upload
+from serve_scene import QUESTION, READING, Oracle, Serve, begin, told, upload
 
 FIRST = "What is the Pellowrig Light?"
 ASKED = "And who built it?"
@@ -18,11 +18,8 @@ ASKED = "And who built it?"
 @pytest.fixture
 def oracle() -> Oracle:
     """Oracle that rewrites every follow-up into the question."""
-    made = Oracle()
-    knows = made.said
     replies = {"rewriter": {"question": QUESTION}, "router": "follow-up"}
-    made.said = lambda request: replies.get(request.role) or knows(request)
-    return made
+    return Oracle(lambda request: replies.get(request.role, READING))
 
 
 async def follow(client: httpx.AsyncClient, after: str, asked: str = ASKED, **more: Any) -> httpx.Response:
@@ -32,8 +29,7 @@ async def follow(client: httpx.AsyncClient, after: str, asked: str = ASKED, **mo
 
 @BOTH_STORES
 async def test_follow_up_starts_a_chat_that_survives_a_restart(serving: Serve, oracle: Oracle) -> None:
-    async with serving() as client:
-        await upload(client)
+    async with serving(filled=True) as client:
         first = await begin(client, FIRST)
         await told(client, first)
         begun = await follow(client, first, values={"top_k": 2})
@@ -71,8 +67,7 @@ async def test_follow_up_on_a_run_without_answer_is_refused(client: httpx.AsyncC
 
 async def test_follow_up_of_an_older_release_is_an_ordinary_run(serving: Serve, tmp_path: Path) -> None:
     about = {"after": "first", "conversation": "first", "asked": ASKED, "cost": {"calls": 1}, "warnings": []}
-    async with serving() as client:
-        await upload(client)
+    async with serving(filled=True) as client:
         thread = await begin(client)
         await told(client, thread)
     with closing(sqlite3.connect(tmp_path / "home" / "runs.sqlite")) as connection, connection:

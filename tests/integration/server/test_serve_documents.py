@@ -152,8 +152,7 @@ async def test_original_has_headers_that_run_nothing(
 
 
 async def test_server_keeps_no_uploads_if_turned_off(serving: Serve, tmp_path: Path) -> None:
-    async with serving(keep_originals=False) as client:
-        await upload(client)
+    async with serving(keep_originals=False, filled=True) as client:
         assert (await client.get("/v1/documents/light.md")).json()["has_original"] is False
         missing = await client.get(ORIGINAL)
         assert missing.status_code == 404

@@ -15,9 +15,8 @@ import pytest
 from asgi_server import serving as listening
 from hashing_embedder import HashingEmbedder
 from openai.types.chat import ChatCompletionMessageParam
-from serve_scene import ANNA, BEN, KEYS, QUESTION, Oracle, opening, upload
+from serve_scene import ANNA, BEN, KEYS, QUESTION, READING, Oracle, opening, upload
 
-from sleuth.agents.model import Request
 from sleuth.studio.server.app import create_app
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.settings import Settings
@@ -164,12 +163,7 @@ async def test_completion_stream_has_the_same_content(chat: Chat) -> None:
 
 
 async def test_completion_rewrites_a_follow_up(chat: Chat, oracle: Oracle) -> None:
-    knows = oracle.said
-
-    def said(request: Request) -> Any:
-        return {"question": QUESTION} if request.role == "rewriter" else knows(request)
-
-    oracle.said = said
+    oracle.said = lambda request: {"question": QUESTION} if request.role == "rewriter" else READING
     async with chat() as (client, http):
         made: Any = await client.chat.completions.create(model="plain-rag", messages=FOLLOWED)
         assert made.metadata["question"] == QUESTION

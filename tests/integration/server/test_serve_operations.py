@@ -67,8 +67,7 @@ async def test_server_without_its_stores_is_alive_and_not_ready(
 
 
 async def test_metrics_show_answers_calls_errors_and_uploads(serving: Serve, oracle: object) -> None:
-    async with serving() as client:
-        await upload(client)
+    async with serving(filled=True) as client:
         await told(client, await begin(client))
         oracle.said = lambda _request: ModelUnavailable("It is down.")  # type: ignore[attr-defined]
         await told(client, await begin(client))
@@ -153,8 +152,7 @@ def spans_in_memory() -> InMemorySpanExporter:
 
 async def test_trace_contains_a_subrun_once_below_its_node(serving: Serve) -> None:
     kept = spans_in_memory()
-    async with serving(tracing="otel") as client:
-        await upload(client)
+    async with serving(tracing="otel", filled=True) as client:
         asked = {"question": QUESTION, "method": "auto", "values": {"order": "plain-rag"}}
         begun = await client.post("/v1/runs", json=asked)
         await told(client, begun.json()["thread"])

@@ -133,8 +133,7 @@ async def test_run_is_stopped_and_resumed(client: httpx.AsyncClient, oracle: Ora
 
 @BOTH_STORES
 async def test_run_is_resumed_when_the_server_restarts(serving: Serve, oracle: Oracle) -> None:
-    async with serving() as client:
-        await upload(client)
+    async with serving(filled=True) as client:
         thread = await begin_held(client, oracle)
     oracle.free.set()
     async with serving() as client:

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from chat_scene import reply_of
 from postgres_fixture import BOTH_STORES
-from serve_scene import QUESTION, Oracle, Serve, told, upload
+from serve_scene import QUESTION, Oracle, Serve, told
 
 from sleuth.agents.model import Request
 
@@ -47,8 +47,7 @@ async def send_beside(client: httpx.AsyncClient, number: int, after: int) -> int
 )
 async def test_message_next_to_feedback_and_metadata_is_not_lost(serving: Serve, oracle: Oracle, messages: int) -> None:
     oracle.said = small_talk
-    async with serving() as client:
-        await upload(client)
+    async with serving(filled=True) as client:
         first = {"question": "Hello!", "method": "chat", "thread": "talk"}
         assert (await client.post("/v1/runs", json=first)).status_code == 201
         last = (await told(client, "talk"))[-1][0]
@@ -58,8 +57,7 @@ async def test_message_next_to_feedback_and_metadata_is_not_lost(serving: Serve,
 
 @BOTH_STORES
 async def test_simultaneous_starts_with_one_name_make_one_run(serving: Serve) -> None:
-    async with serving() as client:
-        await upload(client)
+    async with serving(filled=True) as client:
         for name in ("one", "two", "three"):
             body = {"question": QUESTION, "method": "plain-rag", "thread": name}
             replies = await asyncio.gather(*(client.post("/v1/runs", json=body) for _ in range(20)))

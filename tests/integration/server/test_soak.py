@@ -206,7 +206,7 @@ def test_mixed_work_with_faults_is_done_and_leaks_nothing(tmp_path: Path) -> Non
     model_port, port = free_port(), free_port()
     model_url, url = f"http://127.0.0.1:{model_port}/v1", f"http://127.0.0.1:{port}"
     own = {"HOME": str(tmp_path / "home"), "MODEL_URL": model_url, "EMBEDDER": model_url, "TIMEOUT": "5"}
-    env = os.environ | {f"SLEUTH_{name}": value for name, value in own.items()} | {"MALLOC_ARENA_MAX": "2"}
+    env = os.environ | {f"SLEUTH_{name}": value for name, value in own.items()}
     with serving(standin.serve, model_port, 0.05):
         wait_until_up(f"{model_url}/models")
         with running([*SLEUTH, "serve", "--port", str(port)], tmp_path / "serve.log", env=env) as pid:

@@ -26,6 +26,8 @@ from page_use import (
 )
 from playwright.async_api import Page, expect
 
+pytestmark = pytest.mark.nightly
+
 
 async def ask_on(page: Page, message: str = FOLLOW_UP) -> None:
     await page.get_by_role("textbox", name="Follow-up question").fill(message)
@@ -45,7 +47,6 @@ async def expect_conversation(page: Page) -> None:
     await page.keyboard.press("Escape")
 
 
-@pytest.mark.nightly
 async def test_follow_up_starts_a_chat(page: Page, site: Site, axe: str) -> None:
     await ask_and_wait(page, await site())
     await ask_on(page)
@@ -63,7 +64,6 @@ async def test_follow_up_starts_a_chat(page: Page, site: Site, axe: str) -> None
     await expect_conversation(page)
 
 
-@pytest.mark.nightly
 async def test_run_out_of_budget_resumes_with_a_larger_one(page: Page, site: Site, axe: str) -> None:
     await drop_documents(page, await site())
     await open_form(page)
@@ -86,7 +86,6 @@ async def test_run_out_of_budget_resumes_with_a_larger_one(page: Page, site: Sit
     await expect(page.get_by_role("region", name="Checkpoints")).to_contain_text("resumed from here")
 
 
-@pytest.mark.nightly
 async def test_chat_is_shown_and_continued(page: Page, site: Site, teller: Teller) -> None:
     await drop_documents(page, url := await site())
     chat = {"question": QUESTION, "method": "chat", "thread": "talk", "values": {"method": "par-rag"}}
@@ -110,7 +109,6 @@ async def test_chat_is_shown_and_continued(page: Page, site: Site, teller: Telle
     await expect_status(page, "answered")
 
 
-@pytest.mark.nightly
 async def test_ingest_is_stopped(page: Page, site: Site) -> None:
     gated = Gated()
     await page.goto(f"{await site(embedder=gated)}/#/documents")

@@ -21,11 +21,12 @@ from page_use import (
 )
 from playwright.async_api import Page, Route, expect
 
+pytestmark = pytest.mark.nightly
+
 INTERNAL = r"wave|halted|\b[0-9a-f]{12,}\b|retrieve_coarse|thread"
 """Words of the code, which a reader does not know."""
 
 
-@pytest.mark.nightly
 async def test_answer_shows_sources_in_context_and_no_internals(page: Page, site: Site) -> None:
     await ask_and_wait(page, await site())
     sources = page.get_by_role("complementary", name="Sources")
@@ -48,7 +49,6 @@ async def test_answer_shows_sources_in_context_and_no_internals(page: Page, site
     assert not re.search(INTERNAL, text), text
 
 
-@pytest.mark.nightly
 async def test_lost_server_shows_a_banner_until_it_is_back(page: Page, site: Site) -> None:
     await drop_documents(page, await site())
     await page.route("**/v1/**", lambda route: route.abort())
@@ -62,14 +62,12 @@ async def test_lost_server_shows_a_banner_until_it_is_back(page: Page, site: Sit
     await expect(page.get_by_role("main").get_by_text("No runs yet.")).to_be_visible()
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("address", ["#/nowhere", "#/runs/a/b", "#/%E0%A4%A"])
 async def test_address_that_leads_nowhere_has_a_page(page: Page, site: Site, address: str) -> None:
     await page.goto(f"{await site()}/{address}")
     await expect(page.get_by_role("heading", name="This page does not exist")).to_be_visible()
 
 
-@pytest.mark.nightly
 async def test_deleted_run_has_a_page_with_ways_out(page: Page, site: Site, axe: str) -> None:
     await page.goto(f"{await site()}/#/runs/gone")
     await expect(page.get_by_role("heading", name="This run does not exist")).to_be_visible()
@@ -78,7 +76,6 @@ async def test_deleted_run_has_a_page_with_ways_out(page: Page, site: Site, axe:
     await expect(page.get_by_role("textbox", name="Question", exact=True)).to_be_focused()
 
 
-@pytest.mark.nightly
 async def test_draft_survives_navigation_and_a_long_one_is_refused(page: Page, site: Site) -> None:
     await drop_documents(page, await site())
     await open_form(page)
@@ -99,7 +96,6 @@ async def test_draft_survives_navigation_and_a_long_one_is_refused(page: Page, s
     await expect(page.get_by_role("button", name="Send", exact=True)).to_be_disabled()
 
 
-@pytest.mark.nightly
 async def test_question_is_sent_before_the_methods_are_loaded(page: Page, site: Site) -> None:
     url = await site()
     await drop_documents(page, url)
@@ -119,7 +115,6 @@ async def test_question_is_sent_before_the_methods_are_loaded(page: Page, site: 
     await expect(page.get_by_role("heading", name=QUESTION)).to_be_visible()
 
 
-@pytest.mark.nightly
 async def test_plan_is_changed_before_it_is_carried_out(page: Page, site: Site, teller: Teller, axe: str) -> None:
     await drop_documents(page, await site())
     teller.mistaken = True
@@ -145,7 +140,6 @@ async def test_plan_is_changed_before_it_is_carried_out(page: Page, site: Site, 
     await expect(page.get_by_role("region", name="Answer")).to_contain_text("Kelp Fair")
 
 
-@pytest.mark.nightly
 async def test_outline_of_a_report_is_changed_and_the_report_is_saved(page: Page, site: Site, axe: str) -> None:
     await drop_documents(page, await site())
     await open_form(page)
@@ -172,7 +166,6 @@ async def test_outline_of_a_report_is_changed_and_the_report_is_saved(page: Page
     assert await faults(page, axe) == []
 
 
-@pytest.mark.nightly
 async def test_feedback_is_stored_and_question_is_retried(page: Page, site: Site) -> None:
     await ask_and_wait(page, await site())
     await page.get_by_role("button", name="Bad answer").click()
@@ -200,7 +193,6 @@ async def test_feedback_is_stored_and_question_is_retried(page: Page, site: Site
     await expect(page.locator(".method", has_text="plain-rag")).to_contain_text(re.compile(r"\d s in your runs"))
 
 
-@pytest.mark.nightly
 async def test_lost_model_server_is_shown_within_ten_seconds(page: Page, site: Site) -> None:
     async with serving(MODELS) as models:
         await page.goto(await site(model_url=f"{models}/v1"))
@@ -209,7 +201,6 @@ async def test_lost_model_server_is_shown_within_ten_seconds(page: Page, site: S
     await expect(page.get_by_text("The model server is not available")).to_be_visible(timeout=10_000)
 
 
-@pytest.mark.nightly
 async def test_page_of_another_build_is_reloaded(page: Page, site: Site) -> None:
     await page.goto(await site())
     await page.evaluate("window.isOld = true")

@@ -13,6 +13,8 @@ from page_fixture import Site
 from page_use import FOLLOW_UP, QUESTION, drop_documents, faults, picture
 from playwright.async_api import Page, expect
 
+pytestmark = pytest.mark.nightly
+
 ROWS = ".run-table tbody tr"
 
 
@@ -45,7 +47,6 @@ async def show_runs(page: Page, url: str) -> None:
     await expect(page.locator(ROWS)).to_have_count(3)
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_runs_are_searched_filtered_and_exported(page: Page, site: Site, axe: str, scheme: str) -> None:
     await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
@@ -84,7 +85,6 @@ async def test_runs_are_searched_filtered_and_exported(page: Page, site: Site, a
     assert "[^1]: Pellowrig Light: “" in await saved(page, "Answers (Markdown)")
 
 
-@pytest.mark.nightly
 async def test_selected_runs_are_compared_and_deleted(page: Page, site: Site, axe: str) -> None:
     await show_runs(page, await site())
     rows = page.locator(ROWS)
@@ -109,7 +109,6 @@ async def test_selected_runs_are_compared_and_deleted(page: Page, site: Site, ax
     await expect(rows).to_have_count(2)
 
 
-@pytest.mark.nightly
 async def test_list_of_many_runs_is_shown_page_by_page(page: Page, site: Site) -> None:
     await drop_documents(page, url := await site())
     for _ in range(51):

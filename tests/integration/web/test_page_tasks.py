@@ -9,6 +9,8 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+pytestmark = pytest.mark.nightly
+
 COUNT = "window.clicks = 0; addEventListener('click', event => { if (event.isTrusted) window.clicks += 1; }, true);"
 
 
@@ -18,7 +20,6 @@ async def clicks(page: Page) -> int:
     return made
 
 
-@pytest.mark.nightly
 async def test_usual_tasks_take_few_clicks(page: Page, site: Site) -> None:
     await page.add_init_script(COUNT)
     await ask_and_wait(page, await site())
@@ -66,7 +67,6 @@ async def test_usual_tasks_take_few_clicks(page: Page, site: Site) -> None:
     assert await clicks(page) == 2, "a deletion"
 
 
-@pytest.mark.nightly
 async def test_conversation_is_renamed_by_keyboard(page: Page, site: Site, axe: str) -> None:
     await ask_and_wait(page, await site())
     listed = page.get_by_role("navigation", name="Conversations").get_by_role("listitem")
@@ -83,7 +83,6 @@ async def test_conversation_is_renamed_by_keyboard(page: Page, site: Site, axe: 
     assert await faults(page, axe) == []
 
 
-@pytest.mark.nightly
 async def test_model_and_colors_are_chosen_in_a_menu(page: Page, site: Site) -> None:
     models = Starlette(routes=[Route("/v1/models", lambda _request: JSONResponse({"data": [{"id": "larger"}]}))])
     async with serving(models) as url:

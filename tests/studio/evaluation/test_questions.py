@@ -129,8 +129,3 @@ def test_a_sample_is_drawn_per_file_by_the_seed(tmp_path: Path) -> None:
     assert drawn == [question for question in everything if question in drawn]
     assert sample(everything, None, seed=1) == everything
     assert len(sample(everything, 100, seed=1)) == 40
-
-
-def test_line_separators_of_unicode_do_not_end_a_line(tmp_path: Path) -> None:
-    [file] = read_questions([write_questions(tmp_path, json.dumps({"question": "one\u2028two"}, ensure_ascii=False))])
-    assert file.questions[0].question == "one\u2028two"

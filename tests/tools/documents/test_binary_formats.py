@@ -138,6 +138,12 @@ def locked() -> bytes:
 
 
 ENTRY = {"META-INF/container.xml": "<container/>"}
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+PASSWORD = OLE + bytes(500) + "EncryptedPackage".encode("utf-16-le")
+WEB_PAGE = b"<!DOCTYPE html><html><body>Please log in.</body></html>"
+LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
+ANNEX = b"/annex/objects/SHA256E-s31390--f50d.pdf\n"
+ENCRYPTION = "<manifest:manifest><manifest:encryption-data/></manifest:manifest>"
 REFUSED: dict[str, tuple[bytes, str]] = {
     "header.pdf": (b"%PDF-1.7\n", "damaged"),
     "text.pdf": (b"no pdf at all", "damaged"),
@@ -151,7 +157,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "half.docx": (word(fill)[:-900], "damaged"),
     "no types.docx": (zipped({"[Content_Types].xml": b"<"}), "damaged"),
     "bomb.docx": (bomb(), "unpacks to"),
-    "old format.docx": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 1000, "is in a format of Office before 2007"),
+    "old format.docx": (OLE + b"\0" * 1000, "is in a format of Office before 2007"),
     "encrypted.docx": (locked(), "is encrypted"),
     "broken.pptx": (b"PK\x03\x04", "is not a PowerPoint file"),
     "no slides.pptx": (zipped({"a.txt": "a"}), "is not a .pptx file"),
@@ -166,6 +172,11 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "deep.ipynb": (b"[" * 100_000, "is not a .ipynb file"),
     "text.zip": (b"no zip", "is not a zip file"),
     "empty.zip": (zipped({}), "has no files in it"),
+    "encrypted.odt": (zipped({"content.xml": "\0\1", "META-INF/manifest.xml": ENCRYPTION}), "is encrypted"),
+    **{f"password.{suffix}": (PASSWORD, "is protected with a password") for suffix in ("docx", "xlsx", "pptx", "xlsm")},
+    **{f"page.{suffix}": (WEB_PAGE, "is a web page .* Download") for suffix in ("pdf", "docx", "xlsx", "epub")},
+    **{f"lfs.{suffix}": (LFS, "`git lfs pull`") for suffix in ("pdf", "md", "docx", "csv")},
+    **{f"annex.{suffix}": (ANNEX, "`git annex get`") for suffix in ("pdf", "md", "docx", "csv")},
 }
 
 

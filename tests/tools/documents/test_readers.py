@@ -1,5 +1,6 @@
 """Readers are found by suffix, imported at their first use, and added by entry points."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -55,6 +56,12 @@ def test_file_of_a_missing_part_is_not_read(package: Path) -> None:
         match=r"mill\.gone: is not read\. A \.gone file needs the part formats, and sleuth\.gone is missing\.",
     ):
         load(file)
+
+
+def test_page_lists_every_format() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "documents.md").read_text()
+    listed = {*re.findall(r"\.\w+", page)}
+    assert readers.FORMATS.keys() - {""} <= listed, "Add the format to docs/how-to/documents.md."
 
 
 def test_only_the_reader_of_a_file_is_imported(tmp_path: Path) -> None:

@@ -106,6 +106,7 @@ MAX_META_CHARS = 500
 _META_NAME = re.compile(r"[a-z][\w-]{0,63}")
 _TAG_SEPARATORS = re.compile(r"[,;\n]")
 _NUMERIC_DATE = re.compile(r"(?:D:)?(\d{4})-?(\d{2})-?(\d{2})")
+_MONTH = re.compile(r"[12]\d{3}(?:-(?:0[1-9]|1[0-2]))?")  # or a year
 
 
 def clean_author(value: object) -> str:
@@ -136,12 +137,14 @@ def clean_meta(metadata: object) -> dict[str, str]:
 
 
 def clean_date(value: object) -> str:
-    """Return the date of a file as ISO 8601 (2025-01-31); empty if it cannot be read."""
+    """Return the date of a file as ISO 8601 (2025-01-31, 2025-01 or 2025); empty if it cannot be read."""
     if isinstance(value, date):  # also a datetime
         return date(value.year, value.month, value.day).isoformat()
     text = str(value or "").strip()
     if match := _NUMERIC_DATE.match(text):
         text = "-".join(match.groups())
+    if _MONTH.fullmatch(text):
+        return text
     for parse in (datetime.fromisoformat, parsedate_to_datetime):
         try:
             return parse(text).date().isoformat()

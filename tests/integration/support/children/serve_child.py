@@ -12,6 +12,7 @@ import httpx
 from asgi_server import started
 from chat_scene import APPROVED, PLAIN, reply_of
 from serve_scene import QUESTION, Oracle, client_of, ended, opening, told
+from served_chat import AGAIN
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
@@ -19,7 +20,7 @@ from sleuth.studio.server.app import create_app
 from sleuth.studio.server.runs import worker
 from sleuth.tools.settings import Settings
 
-AGAIN, THANKS = "And the light?", "Thanks!"
+THANKS = "Thanks!"
 FILES = 4
 
 
@@ -73,8 +74,7 @@ class Clients:
 
     async def ask_held(self) -> None:
         """Begin the chat with a turn that waits for the model, and wait until it does."""
-        self.oracle.asked.clear()
-        self.oracle.free.clear()
+        self.oracle.hold()
         await self.ask(QUESTION, values=PLAIN)
         await self.oracle.asked.wait()
 
@@ -139,8 +139,7 @@ def visit(about: Visit, pipe: Connection) -> None:
 
 
 async def _visit(about: Visit, pipe: Connection) -> None:
-    oracle = Oracle()
-    oracle.said = reply_of
+    oracle = Oracle(reply_of)
     app = create_app(about.settings, open_model=opening(oracle))
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(started(app))

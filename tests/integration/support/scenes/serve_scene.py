@@ -44,13 +44,17 @@ class Oracle:
 
     context_window = 8192
 
-    def __init__(self) -> None:
+    def __init__(self, said: Callable[[Request], Any] = lambda _request: READING) -> None:
         self.requests: list[Request] = []
         self.speaks = False
-        self.free = asyncio.Event()
+        self.free, self.asked = asyncio.Event(), asyncio.Event()
         self.free.set()
-        self.asked = asyncio.Event()
-        self.said: Callable[[Request], Any] = lambda _request: READING
+        self.said = said
+
+    def hold(self) -> None:
+        """Let the next calls wait until `free` is set."""
+        self.asked.clear()
+        self.free.clear()
 
     def name_of(self, role: str) -> str:
         return "oracle"
@@ -137,8 +141,7 @@ async def begin(client: httpx.AsyncClient, question: str = QUESTION, method: str
 
 async def begin_held(client: httpx.AsyncClient, oracle: Oracle) -> str:
     """Start a run whose model call waits until `oracle.free` is set; return when it waits."""
-    oracle.asked.clear()
-    oracle.free.clear()
+    oracle.hold()
     thread = await begin(client)
     await asyncio.wait_for(oracle.asked.wait(), 120)
     return thread
@@ -169,15 +172,20 @@ def oracle() -> Oracle:
 
 @pytest.fixture
 def serving(tmp_path: Path, oracle: Oracle, database_url: str | None) -> Serve:
-    """Return a function that starts a server; servers started one after the other are one that was restarted."""
+    """Return a function that starts a server; servers started one after the other are one that was restarted.
+
+    One that is `filled` has the documents.
+    """
 
     @asynccontextmanager
     async def serve(
-        *, keys: str | None = None, embedder: Embedder | None = None, **others: Any
+        *, keys: str | None = None, embedder: Embedder | None = None, filled: bool = False, **others: Any
     ) -> AsyncIterator[httpx.AsyncClient]:
         own = {"home": tmp_path / "home", "embedder": "hashing" if embedder else "none", "database_url": database_url}
         app = create_app(Settings(api_keys=keys, **{**own, **others}), open_model=opening(oracle), embedder=embedder)
         async with started(app), client_of(app) as opened:
+            if filled:
+                await upload(opened)
             yield opened
 
     return serve

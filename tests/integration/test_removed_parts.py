@@ -19,9 +19,6 @@ CORE = (
     "tests/graphs/core/test_state.py",
     "tests/graphs/evidence/test_citations.py",
     "tests/graphs/methods/test_par_rag.py",
-    "tests/graphs/runs/test_history.py",
-    "tests/tools/collection/test_filtering.py",
-    "tests/tools/search/test_keyword_index.py",
     "tests/tools/search/test_retriever.py",
     "tests/tools/storage/test_catalogue.py",
 )
