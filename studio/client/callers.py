@@ -1,7 +1,6 @@
 """Calls of coroutines from any thread and event loop.
 
-Connections of a coroutine belong to an `Opener`, whose event loop runs while it is called; without one, the coroutine
-opens and closes its connections itself.
+Connections of a coroutine belong to an `Opener`, whose event loop runs while it is called.
 """
 
 import asyncio
@@ -17,23 +16,20 @@ from sleuth.tools.errors import UsageError
 T = TypeVar("T")
 
 
-async def call_in(opener: Opener | None, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
+async def call_in(opener: Opener, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Call a function in its event loop, from this one or another one; raise UsageError in a forked process."""
-    if opener:
-        opener.check()
-    if opener is None or opener.loop is asyncio.get_running_loop():
+    opener.check()
+    if opener.loop is asyncio.get_running_loop():
         return await function()
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(function(), opener.loop))
 
 
-def call_blocking(opener: Opener | None, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
+def call_blocking(opener: Opener, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Call a function from synchronous code, and wait for its result.
 
     Raises:
         UsageError: it was called in the thread of its event loop, which would wait forever, or in a forked process.
     """
-    if opener is None:
-        return run_sync(function)
     opener.check()
     try:
         is_same = asyncio.get_running_loop() is opener.loop

@@ -16,6 +16,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStore
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import StateGraph
 
 from sleuth.agents.model import DEMO_MODEL, Message, NamedModel, Reply, Request
 from sleuth.graphs.core.answer import Answer
@@ -222,6 +223,20 @@ class Sleuth:
         self.opener.check()
         return await self.collection.documents(limit=limit, after=after, find=find, where=where)
 
+    async def delete(self, *ids: str) -> int:
+        """Delete documents from the catalogue and all indexes; return their number.
+
+        Raises:
+            UnknownName: a document does not exist; none is deleted.
+            StoreBusy: another process changes the documents.
+        """
+        from sleuth.tools.ingestion.ingestion import Ingestion
+
+        self.opener.check()
+        lock = hold(self.settings.home, "exclusive", command="sleuth", wait=self.settings.wait)
+        async with lock, Ingestion(self.collection) as ingestion:
+            return await ingestion.delete(ids)
+
     def as_tool(self, /, method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa: ANN401 - those of ask
         """Return a method as a LangChain tool of another agent; `options` are those of `ask`."""
         from sleuth.studio.client.langchain_parts import tool_of
@@ -271,6 +286,14 @@ class Sleuth:
         options["thread"] = thread
         return await self.ask(question, **options)
 
+    @staticmethod
+    def graph(name: str) -> StateGraph[Any, Context, Any, Any]:
+        """Return the uncompiled state machine of a method or of `chat`, for other applications.
+
+        Run it with a `context`; auto and chat, which run other methods, need its `saver`.
+        """
+        return runnable(name).graph()
+
     def context(
         self,
         name: str,
@@ -279,7 +302,7 @@ class Sleuth:
         budget: Budget | None = None,
         saver: BaseCheckpointSaver[Any] | None = None,
     ) -> Context:
-        """Return the context with which another application runs `sleuth.graph(name)`.
+        """Return the context with which another application runs a `graph`.
 
         Args:
             name: a method, or chat.

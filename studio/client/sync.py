@@ -75,6 +75,7 @@ class SyncSleuth:
     history = _blocking_method(Sleuth.history)
     fork = _blocking_method(Sleuth.fork)
     documents = _blocking_method(Sleuth.documents)
+    delete = _blocking_method(Sleuth.delete)
 
     as_subgraph = _in_loop(Sleuth.as_subgraph)
     as_retriever = _in_loop(Sleuth.as_retriever)
@@ -106,13 +107,8 @@ def open(
 
 
 ask = _blocking(functions.ask)
-resume = _blocking(functions.resume)
-history = _blocking(functions.history)
-fork = _blocking(functions.fork)
 ingest = _blocking(functions.ingest)
 search = _blocking(functions.search)
-documents = _blocking(functions.documents)
-delete = _blocking(functions.delete)
 
 
 def stream(
