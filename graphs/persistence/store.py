@@ -17,6 +17,7 @@ from sleuth.graphs.persistence.tables import prepare_tables
 from sleuth.graphs.persistence.thread_locks import FileThreadLocks, PostgresThreadLocks, ThreadLocks
 from sleuth.graphs.persistence.threads import Threads
 from sleuth.tools.errors import StoreError, ThreadBusy, extra, needs_part
+from sleuth.tools.retry import retry
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.archive import SqlArchive
 from sleuth.tools.storage.database import (
@@ -24,11 +25,10 @@ from sleuth.tools.storage.database import (
     database_address,
     is_database_error,
     open_engine,
-    remedy_of,
-    retry,
     sqlite_url,
     warn_of_loss,
 )
+from sleuth.tools.storage.disk import remedy_of
 from sleuth.tools.storage.locks import require_restored
 
 # The name that is locked while a store is opened; no run can have it.

@@ -20,7 +20,7 @@ from sleuth.graphs.chat.references import resolve_references
 from sleuth.graphs.chat.small_talk import settings_of_command
 from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.persistence.tables import Thread
+from sleuth.graphs.persistence.thread import Thread
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.pruning import remove_runs
 from sleuth.graphs.runs.request import RunRequest

@@ -21,7 +21,8 @@ from uuid import uuid4
 from filelock import AsyncReadWriteLock, BaseFileLock, FileLock, Timeout
 
 from sleuth.tools.errors import StoreBusy, StoreError
-from sleuth.tools.storage.database import remedy_of, retry
+from sleuth.tools.retry import retry
+from sleuth.tools.storage.disk import remedy_of
 from sleuth.tools.types import now
 
 LockMode = Literal["search", "shared", "exclusive", "alone"]

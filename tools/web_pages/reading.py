@@ -25,7 +25,8 @@ from sleuth.tools.documents.formats.tables import grid
 from sleuth.tools.documents.resource_limits import Bounds, read_bytes
 from sleuth.tools.documents.worker import Worker, WorkerError
 from sleuth.tools.errors import DocumentError, UsageError
-from sleuth.tools.text.normalization import markdown_table, normalize, single_line, title_from
+from sleuth.tools.text.markdown import markdown_table
+from sleuth.tools.text.normalization import normalize, single_line, title_from
 from sleuth.tools.text.tokenization import sentence_spans
 from sleuth.tools.web_pages.page import PAGE_TEXT, Page, PageText, Table
 

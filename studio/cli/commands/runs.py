@@ -16,7 +16,7 @@ from sleuth.graphs.core.method import Method
 from sleuth.graphs.evidence.retrieval import mark_changed
 from sleuth.graphs.persistence.run_filter import RunFilter
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.persistence.tables import Thread
+from sleuth.graphs.persistence.thread import Thread
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.history import CheckpointView, export_run, fork_run
 from sleuth.graphs.runs.history import list_checkpoints as history_of
