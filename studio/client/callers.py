@@ -1,19 +1,34 @@
-"""Calls of coroutines from any thread and event loop.
-
-Connections of a coroutine belong to an `Opener`, whose event loop runs while it is called.
-"""
+"""Who has opened a `Sleuth`: a process and its event loop, which other threads and loops call."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from functools import partial
+import os
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from anyio.from_thread import start_blocking_portal
-
-from sleuth.studio.client.opening import Opener
 from sleuth.tools.errors import UsageError
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Opener:
+    """The event loop and the process that opened connections; of those that create it by default."""
+
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    process: int = field(default_factory=os.getpid)
+
+    def is_forked(self) -> bool:
+        """Return whether this process is a fork of the one that opened the connections."""
+        return os.getpid() != self.process
+
+    def check(self) -> None:
+        """Raise UsageError in a forked process: it lacks the threads of the event loop and connections of its own."""
+        if self.is_forked():
+            raise UsageError(
+                f"This Sleuth was opened in process {self.process}, and cannot be used in process {os.getpid()}, "
+                "which was forked from it. Call `sleuth.open` in the new process."
+            )
 
 
 async def call_in(opener: Opener, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -38,9 +53,3 @@ def call_blocking(opener: Opener, function: Callable[[], Coroutine[Any, Any, T]]
     if is_same:
         raise UsageError("It was opened in this event loop, which a synchronous call would block: use `ainvoke`.")
     return asyncio.run_coroutine_threadsafe(function(), opener.loop).result()
-
-
-def run_sync(function: Callable[..., Awaitable[T]], *args: Any, **options: Any) -> T:  # noqa: ANN401 - the function's
-    """Call a function in a thread with an event loop of its own: this works where a loop is running, too."""
-    with start_blocking_portal() as portal:
-        return portal.call(partial(function, *args, **options))

@@ -15,13 +15,14 @@ from langchain_core.embeddings import Embeddings
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import RunOptions
 from sleuth.graphs.core.streaming import Event
-from sleuth.studio.client.opening import open_collection
 from sleuth.studio.client.sleuth import open_sleuth
+from sleuth.tools.collection import Collection
 from sleuth.tools.ingestion.ingestion import NO_META, IngestProgress, IngestReport
 from sleuth.tools.ingestion.ingestion import ingest as ingest_paths
 from sleuth.tools.search import Mode, Query, find_mode
 from sleuth.tools.search.vectors.embedder import LangChainEmbedder
 from sleuth.tools.settings import Settings
+from sleuth.tools.storage.home import open_home
 from sleuth.tools.types import Hit
 
 
@@ -101,7 +102,8 @@ async def search(
     Raises:
         UsageError: the question or the collection is empty, or the filter cannot be parsed.
     """
-    async with open_collection(await _or_default(settings), "search", command="sleuth") as collection:
+    settings = await _or_default(settings)
+    async with open_home(settings, "search") as home, await Collection.open(settings, home=home) as collection:
         return await collection.search(Query(text=query, k=k, mode=find_mode(mode), where=where))
 
 

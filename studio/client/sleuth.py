@@ -32,7 +32,7 @@ from sleuth.graphs.registry import METHODS, configure, runnable
 from sleuth.graphs.runs.execution import CheckpointerSubruns
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
-from sleuth.studio.client.opening import Opener
+from sleuth.studio.client.callers import Opener
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import MissingPart, ModelTimeout, ModelUnavailable, RunError, SleuthError, needs_part
 from sleuth.tools.evidence_checker import EvidenceChecker
@@ -41,7 +41,7 @@ from sleuth.tools.search.langchain import LangChainRetriever
 from sleuth.tools.search.vectors.embedder import LangChainEmbedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Listed
-from sleuth.tools.storage.locks import hold
+from sleuth.tools.storage.home import open_home
 from sleuth.tools.types import Hit
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ class Sleuth:
         from sleuth.tools.ingestion.ingestion import Ingestion
 
         self.opener.check()
-        lock = hold(self.settings.home, "exclusive", command="sleuth", wait=self.settings.wait)
+        lock = self.runs.store.home.lock.hold("exclusive", wait=self.settings.wait)
         async with lock, Ingestion(self.collection) as ingestion:
             return await ingestion.delete(ids)
 
@@ -370,18 +370,16 @@ async def open_sleuth(
     """
     if settings is None:
         settings = await asyncio.to_thread(Settings)
-    if settings.tracing == "otel":
-        await asyncio.to_thread(lambda: backend(settings.tracing).open_tracer())
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(open_client_or_missing(settings, model))
-        await stack.enter_async_context(hold(settings.home, "search", command=command, wait=settings.wait))
-        langchain_embedder = LangChainEmbedder(embedder) if embedder else None
-        collection = await stack.enter_async_context(await Collection.open(settings, embedder=langchain_embedder))
+        home = await stack.enter_async_context(open_home(settings, "search", command=command))
+        own = LangChainEmbedder(embedder) if embedder else None
+        collection = await stack.enter_async_context(await Collection.open(settings, home=home, embedder=own))
         if reranker:
             from sleuth.tools.search.reranker import CompressorReranker
 
             collection.reranker = CompressorReranker(reranker)
-        store = await stack.enter_async_context(open_store(settings))
+        store = await stack.enter_async_context(open_store(settings, home))
         services = await stack.enter_async_context(open_services(settings, client, collection))
         if retriever:
             services = replace(services, retriever=LangChainRetriever(retriever))

@@ -19,7 +19,6 @@ from langchain_core.vectorstores import VectorStore
 from sleuth.graphs.core.context import RunOptions
 from sleuth.graphs.core.streaming import Event
 from sleuth.studio.client import functions
-from sleuth.studio.client.callers import run_sync
 from sleuth.studio.client.sleuth import Sleuth, open_sleuth
 from sleuth.tools.settings import Settings
 
@@ -30,7 +29,9 @@ T = TypeVar("T")
 def _blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> T:
-        return run_sync(function, *args, **options)
+        with start_blocking_portal() as portal:
+            result: T = portal.call(partial(function, *args, **options))
+        return result
 
     return call
 

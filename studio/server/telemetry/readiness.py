@@ -14,7 +14,7 @@ from sleuth.tools.errors import StoreError
 from sleuth.tools.settings import Settings, client_options
 from sleuth.tools.storage.database import in_thread, transaction
 from sleuth.tools.storage.disk import remedy_of
-from sleuth.tools.storage.locks import require_restored
+from sleuth.tools.storage.home import require_restored
 
 SECONDS = 3.0
 """Longest time of one check."""

@@ -19,7 +19,7 @@ from sleuth.studio.server.telemetry import readiness
 from sleuth.studio.server.telemetry.logs import Lines
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.storage import disk
-from sleuth.tools.storage.locks import RESTORING
+from sleuth.tools.storage.home import RESTORING
 
 NOWHERE = "http://127.0.0.1:9/v1"
 

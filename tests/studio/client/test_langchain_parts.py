@@ -133,7 +133,7 @@ async def test_functions_of_the_package(settings: sleuth.Settings, folder: Path)
 
 
 async def test_open_sleuth_deletes_documents(settings: sleuth.Settings, folder: Path) -> None:
-    embeddings = AboutFairs()
+    settings, embeddings = settings.model_copy(update={"wait": 0.0}), AboutFairs()
     await sleuth.ingest(folder, embedder=embeddings, settings=settings)
     async with sleuth.open(settings, model=replying(), embedder=embeddings) as app:
         assert await app.delete("fair.md") == 1
