@@ -39,9 +39,9 @@ async def test_owners_share_the_engine_of_the_documents(settings: Settings) -> N
 async def test_half_restored_home_is_not_opened(settings: Settings) -> None:
     settings.home.mkdir()
     (settings.home / RESTORING).touch()
-    with pytest.raises(StoreError, match="A restore of .*home is in progress or was interrupted"):
+    with pytest.raises(StoreError, match=r"A restore of .*home is in progress or was interrupted"):
         await Collection.open(settings)
-    with pytest.raises(StoreError, match="A restore of .*home is in progress or was interrupted"):
+    with pytest.raises(StoreError, match=r"A restore of .*home is in progress or was interrupted"):
         async with open_store(settings):
             pytest.fail("it was opened")
 
