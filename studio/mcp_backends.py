@@ -18,8 +18,8 @@ from sleuth.studio.client.sleuth import open_client
 from sleuth.studio.tenants import ModelOpener, Tenants
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import SleuthError, ThreadBusy
+from sleuth.tools.home import Home
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.home import Home
 
 Events = AsyncGenerator[Event]
 
@@ -31,8 +31,7 @@ class Backend(ABC):
 
     def __init__(self, tenants: Tenants, owner: str, *, wait: float = 0.0) -> None:
         """Wait at most some seconds for another process that uses the home."""
-        self.tenants, self.owner, self.wait = tenants, owner, wait
-        self.lock = tenants.store.home.lock
+        self.tenants, self.owner, self.lock, self.wait = tenants, owner, tenants.store.home.lock, wait
 
     @property
     def runs(self) -> RunService:

@@ -17,6 +17,7 @@ from sleuth.graphs.persistence.tables import prepare_tables
 from sleuth.graphs.persistence.thread_locks import FileThreadLocks, PostgresThreadLocks, ThreadLocks
 from sleuth.graphs.persistence.threads import Threads
 from sleuth.tools.errors import StoreError, ThreadBusy, extra, needs_part
+from sleuth.tools.home import Home, make_folder
 from sleuth.tools.retry import retry
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.archive import SqlArchive
@@ -28,7 +29,6 @@ from sleuth.tools.storage.database import (
     warn_of_loss,
 )
 from sleuth.tools.storage.disk import remedy_of
-from sleuth.tools.storage.home import Home, make_folder
 
 # The name that is locked while a store is opened; no run can have it.
 _OPENING = "the store of runs"

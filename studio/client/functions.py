@@ -17,12 +17,12 @@ from sleuth.graphs.core.context import RunOptions
 from sleuth.graphs.core.streaming import Event
 from sleuth.studio.client.sleuth import open_sleuth
 from sleuth.tools.collection import Collection
+from sleuth.tools.home import open_home
 from sleuth.tools.ingestion.ingestion import NO_META, IngestProgress, IngestReport
 from sleuth.tools.ingestion.ingestion import ingest as ingest_paths
 from sleuth.tools.search import Mode, Query, find_mode
 from sleuth.tools.search.vectors.embedder import LangChainEmbedder
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.home import open_home
 from sleuth.tools.types import Hit
 
 
@@ -78,9 +78,11 @@ async def ingest(
         StoreBusy: another process uses the store.
         EmbedderChanged: the collection was built with another embedder.
     """
+    if settings is None:
+        settings = await asyncio.to_thread(Settings)
     return await ingest_paths(
         [Path(path) for path in paths],
-        settings=await _or_default(settings),
+        settings=settings,
         on_progress=on_progress,
         embedder=LangChainEmbedder(embedder) if embedder else None,
         meta=meta,
@@ -102,11 +104,7 @@ async def search(
     Raises:
         UsageError: the question or the collection is empty, or the filter cannot be parsed.
     """
-    settings = await _or_default(settings)
+    if settings is None:
+        settings = await asyncio.to_thread(Settings)
     async with open_home(settings, "search") as home, await Collection.open(settings, home=home) as collection:
         return await collection.search(Query(text=query, k=k, mode=find_mode(mode), where=where))
-
-
-async def _or_default(settings: Settings | None) -> Settings:
-    """Return the settings, by default those of the environment."""
-    return await asyncio.to_thread(Settings) if settings is None else settings

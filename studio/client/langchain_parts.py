@@ -14,7 +14,8 @@ from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.tracing import Untraced
 from sleuth.graphs.evidence.answer_text import message_of
 from sleuth.graphs.registry import method as method_of
-from sleuth.studio.client.callers import Opener, call_blocking, call_in
+from sleuth.studio.client.callers import call_blocking, call_in
+from sleuth.studio.client.opening import Opener
 from sleuth.tools.errors import SleuthError
 from sleuth.tools.search import Mode
 from sleuth.tools.search.langchain import as_document

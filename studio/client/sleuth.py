@@ -32,16 +32,16 @@ from sleuth.graphs.registry import METHODS, configure, runnable
 from sleuth.graphs.runs.execution import CheckpointerSubruns
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
-from sleuth.studio.client.callers import Opener
+from sleuth.studio.client.opening import Opener
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import MissingPart, ModelTimeout, ModelUnavailable, RunError, SleuthError, needs_part
 from sleuth.tools.evidence_checker import EvidenceChecker
+from sleuth.tools.home import open_home
 from sleuth.tools.search import Mode, Query, Retriever, find_mode
 from sleuth.tools.search.langchain import LangChainRetriever
 from sleuth.tools.search.vectors.embedder import LangChainEmbedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Listed
-from sleuth.tools.storage.home import open_home
 from sleuth.tools.types import Hit
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.core.tracing import traced
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, uncheckpointed
-from sleuth.studio.client.callers import Opener, call_blocking
+from sleuth.studio.client.callers import call_blocking
+from sleuth.studio.client.opening import Opener
 from sleuth.tools.errors import UsageError
 from sleuth.tools.langgraph_internals import CHECKPOINTER
 

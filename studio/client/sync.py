@@ -7,7 +7,7 @@ import ctypes
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
 from contextlib import ExitStack, aclosing, contextmanager
 from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, cast
 
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -36,17 +36,6 @@ def _blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
     return call
 
 
-def _blocking_method(
-    method: Callable[Concatenate[Sleuth, P], Coroutine[Any, Any, T]],
-) -> "Callable[Concatenate[SyncSleuth, P], T]":
-    @wraps(method)
-    def call(self: "SyncSleuth", /, *args: P.args, **options: P.kwargs) -> T:
-        found: T = self.portal.call(partial(method, self.opened, *args, **options))
-        return found
-
-    return call
-
-
 def _in_loop(method: Callable[Concatenate[Sleuth, P], T]) -> "Callable[Concatenate[SyncSleuth, P], T]":
     """Return a method that calls one which is not asynchronous, but needs the event loop."""
 
@@ -55,6 +44,12 @@ def _in_loop(method: Callable[Concatenate[Sleuth, P], T]) -> "Callable[Concatena
         return self.portal.call(partial(method, self.opened, *args, **options))
 
     return call
+
+
+def _blocking_method(
+    method: Callable[Concatenate[Sleuth, P], Coroutine[Any, Any, T]],
+) -> "Callable[Concatenate[SyncSleuth, P], T]":
+    return _in_loop(cast("Callable[Concatenate[Sleuth, P], T]", method))  # the portal waits for its result
 
 
 class SyncSleuth:

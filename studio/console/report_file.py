@@ -34,10 +34,7 @@ def _source(citation: Citation) -> str:
 
 
 def _md(answer: Answer) -> bytes:
-    notes = [
-        f"[^{number}]: {escape_markdown(_source(citation))}"
-        for number, citation in enumerate(answer.citations, start=1)
-    ]
+    notes = [f"[^{number}]: {escape_markdown(_source(each))}" for number, each in enumerate(answer.citations, start=1)]
     lines = [
         "".join(f"[^{piece}]" if at % 2 else escape_markdown(piece) for at, piece in enumerate(line))
         for line in _lines(answer)

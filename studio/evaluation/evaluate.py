@@ -26,7 +26,6 @@ from sleuth.tools.collection import Collection
 from sleuth.tools.errors import DISTRIBUTION
 from sleuth.tools.search import Mode
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.home import open_home
 from sleuth.tools.storage.locks import hold
 
 PACKAGES = (
@@ -79,8 +78,8 @@ async def evaluate(settings: Settings, evaluation: Evaluation, *, on_progress: O
     questions = sample(every, evaluation.limit, seed=evaluation.seed)
     async with (
         hold(evaluation.out, "exclusive", command="sleuth eval"),
-        open_home(settings, "shared", command="sleuth eval") as home,
-        await Collection.open(settings, home=home) as collection,
+        hold(settings.home, "shared", command="sleuth eval", wait=settings.wait),
+        await Collection.open(settings) as collection,
     ):
         if not all(question.pages for question in questions):
             await collection.require_documents()

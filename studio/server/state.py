@@ -34,9 +34,9 @@ from sleuth.studio.server.runs.worker import RunWorker
 from sleuth.studio.server.telemetry.metrics import Telemetry
 from sleuth.studio.server.telemetry.readiness import ReadinessProbe
 from sleuth.studio.tenants import ModelOpener, Tenants
+from sleuth.tools.home import Home
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.home import Home
 
 _log = logging.getLogger(__name__)
 

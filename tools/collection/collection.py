@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Self
 
 from sleuth.tools.collection.index_set import IndexSet, OnIndexed, ignore
 from sleuth.tools.errors import UsageError, VectorsReplaced, needs_part
+from sleuth.tools.home import Home
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.search.index import Index, IndexName
 from sleuth.tools.search.keyword_index import KeywordIndex
@@ -31,7 +32,6 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue, Listed
 from sleuth.tools.storage.database import catalogue_url, in_thread, warn_of_loss
 from sleuth.tools.storage.filters import parse_filter
-from sleuth.tools.storage.home import Home
 from sleuth.tools.types import Document, Hit, Passage
 
 if TYPE_CHECKING:

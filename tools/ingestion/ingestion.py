@@ -23,6 +23,7 @@ from sleuth.tools.documents.loading import read_original
 from sleuth.tools.documents.parallel_reading import LocalWorkers, Workers, default_workers
 from sleuth.tools.documents.resource_limits import Bounds
 from sleuth.tools.errors import DocumentError, MissingPart, StoreError, UsageError, needs_part
+from sleuth.tools.home import open_home
 from sleuth.tools.ingestion.batch_reader import Batch, BatchReader, Failure
 from sleuth.tools.search.index import IndexName
 from sleuth.tools.search.vectors import Embedder
@@ -31,7 +32,6 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Difference, Entry, Stored
 from sleuth.tools.storage.database import in_thread
 from sleuth.tools.storage.filters import RESERVED
-from sleuth.tools.storage.home import open_home
 from sleuth.tools.storage.locks import LockMode
 
 _log = logging.getLogger(__name__)

@@ -51,8 +51,7 @@ _SILENT = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _INLINE_DATA = re.compile(r"data:[\w.+-]{1,80}/[\w.+-]{1,80};base64,[A-Za-z0-9+/=]+")
-MAX_ROWS = 2_000
-MAX_COLUMNS = 64
+MAX_ROWS, MAX_COLUMNS = 2_000, 64
 MAX_TABLE_CHARS = 100_000
 """Characters that all tables of one page may have."""
 

@@ -16,6 +16,7 @@ from sleuth.studio.cli.app import run_async
 from sleuth.studio.console.output import JsonOption, Listing, counted, emit, progress_bars
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UsageError
+from sleuth.tools.home import open_home
 from sleuth.tools.ingestion.ingestion import IngestProgress, IngestReport, open_ingestion
 from sleuth.tools.ingestion.ingestion import ingest as ingest_paths
 from sleuth.tools.places import at_words
@@ -24,7 +25,6 @@ from sleuth.tools.search.retriever import MODES
 from sleuth.tools.search.vectors import NONE
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.filters import EXAMPLE
-from sleuth.tools.storage.home import open_home
 from sleuth.tools.text.normalization import single_line
 from sleuth.tools.types import Explanation, Hit, hit_to_json
 

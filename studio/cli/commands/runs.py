@@ -29,8 +29,8 @@ from sleuth.studio.console.output import JsonOption, Listing, counted, emit
 from sleuth.studio.console.run_view import answer_view, graph_view, outcome_in_words
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UsageError
+from sleuth.tools.home import open_home
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.home import open_home
 from sleuth.tools.storage.id_prefix import shorten_ids
 from sleuth.tools.storage.locks import LockMode
 

@@ -11,10 +11,10 @@ from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from sleuth.tools.errors import StoreError
+from sleuth.tools.home import require_restored
 from sleuth.tools.settings import Settings, client_options
 from sleuth.tools.storage.database import in_thread, transaction
 from sleuth.tools.storage.disk import remedy_of
-from sleuth.tools.storage.home import require_restored
 
 SECONDS = 3.0
 """Longest time of one check."""

@@ -23,8 +23,8 @@ from sleuth.graphs.core.context import Context
 from sleuth.graphs.core.streaming import in_fresh_context
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.execution import compile_method, stream_steps
-from sleuth.studio.client.callers import Opener
 from sleuth.studio.client.langchain_parts import tool_of
+from sleuth.studio.client.opening import Opener
 from sleuth.tools.errors import RunError
 from sleuth.tools.search import Query
 from sleuth.tools.settings import Tracing, tracing_variables

@@ -18,8 +18,8 @@ from serve_scene import ANNA, BEN, FILES, KEYS, QUESTION, Serve, begin, told, up
 from sleuth.studio.server.telemetry import readiness
 from sleuth.studio.server.telemetry.logs import Lines
 from sleuth.tools.errors import ModelUnavailable
+from sleuth.tools.home import RESTORING
 from sleuth.tools.storage import disk
-from sleuth.tools.storage.home import RESTORING
 
 NOWHERE = "http://127.0.0.1:9/v1"
 

@@ -7,10 +7,10 @@ from entries import entry
 
 from sleuth.graphs.persistence.store import open_store
 from sleuth.tools.collection import Collection
+from sleuth.tools.home import open_home
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue, Stored
 from sleuth.tools.storage.database import catalogue_url, open_engine
-from sleuth.tools.storage.home import open_home
 
 pytestmark = pytest.mark.postgres
 

@@ -8,8 +8,8 @@ from sqlalchemy import Engine
 from sleuth.graphs.persistence.store import open_store
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import StoreBusy, StoreError
+from sleuth.tools.home import RESTORING, open_home
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.home import RESTORING, open_home
 
 
 async def engines(settings: Settings) -> list[Engine]:
