@@ -7,7 +7,7 @@ from sleuth.graphs.core.answer import Answer, Verdict, public_notes, subruns_in,
 from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.core.state import SCHEMA_VERSION
 from sleuth.graphs.persistence.store import Store
-from sleuth.graphs.persistence.tables import Thread
+from sleuth.graphs.persistence.thread import Thread
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, Compiled, checkpoint_id_of, compile_method, seconds_at
 from sleuth.graphs.runs.turns import is_unfinished, pending_interrupt

@@ -20,7 +20,7 @@ from sleuth.graphs.core.context import Budget, Context, SubrunRequest, SubrunRes
 from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.core.streaming import Event, TokenStream, parse_event
 from sleuth.graphs.core.tracing import add_callbacks
-from sleuth.graphs.persistence.tables import Origin, RunResult, Thread, ThreadState
+from sleuth.graphs.persistence.thread import Origin, RunResult, Thread, ThreadState
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.execution import (
     begin_subrun,

@@ -14,16 +14,9 @@ from sleuth.graphs.core.context import Budget, MethodSettings, Services
 from sleuth.graphs.core.method import CHAT, SURVEY, Method
 from sleuth.graphs.evidence.check import require_checker
 from sleuth.graphs.persistence.store import Store
-from sleuth.graphs.persistence.tables import (
-    LONGEST_NAME,
-    NAME,
-    Origin,
-    StoredOptions,
-    StoredPages,
-    Thread,
-    Turn,
-    already_used,
-)
+from sleuth.graphs.persistence.tables import LONGEST_NAME
+from sleuth.graphs.persistence.thread import NAME, Origin, StoredOptions, StoredPages, Thread, Turn
+from sleuth.graphs.persistence.threads import already_used
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.execution import checkpoint_id_of, now, with_paused_clock
 from sleuth.graphs.runs.reading import RunReader

@@ -19,7 +19,7 @@ from sleuth.graphs.chat.messages import (
 )
 from sleuth.graphs.core.answer import Answer, Verdict
 from sleuth.graphs.core.method import CHAT
-from sleuth.graphs.persistence.tables import Thread, ThreadState, Turn
+from sleuth.graphs.persistence.thread import Thread, ThreadState, Turn
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.execution import checkpoint_id_of
 from sleuth.tools.errors import RunError, UsageError

@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.method import CHAT
-from sleuth.graphs.persistence.tables import NAME, Thread
+from sleuth.graphs.persistence.thread import NAME, Thread
 from sleuth.graphs.registry import configure, without_replies
 from sleuth.graphs.runs.history import fork_run
 from sleuth.graphs.runs.request import RunRequest
