@@ -19,8 +19,8 @@ from sleuth.studio.client.sleuth import open_client
 from sleuth.studio.tenants import ModelOpener, Tenants
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import SleuthError, ThreadBusy
+from sleuth.tools.home import Home
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.locks import HomeLock
 
 Events = AsyncGenerator[Event]
 
@@ -30,9 +30,9 @@ BUDGET_KEPT = "Run {} is running and keeps its budget. To wait for it, call `res
 class Backend(ABC):
     """The operations of the tools, for one owner. The home is locked only while a tool uses it."""
 
-    def __init__(self, tenants: Tenants, owner: str, lock: HomeLock, *, wait: float = 0.0) -> None:
+    def __init__(self, tenants: Tenants, owner: str, *, wait: float = 0.0) -> None:
         """Wait at most some seconds for another process that uses the home."""
-        self.tenants, self.owner, self.lock, self.wait = tenants, owner, lock, wait
+        self.tenants, self.owner, self.lock, self.wait = tenants, owner, tenants.store.home.lock, wait
 
     @property
     def runs(self) -> RunService:
@@ -98,7 +98,7 @@ class LocalBackend(Backend):
     def __init__(self, tenants: Tenants) -> None:
         """Use `open_local_backend`."""
         settings = tenants.settings
-        super().__init__(tenants, settings.owner, HomeLock(settings.home, "sleuth mcp"), wait=settings.wait)
+        super().__init__(tenants, settings.owner, wait=settings.wait)
         self._running: dict[str, _Run] = {}
 
     async def ask(self, request: RunRequest) -> Events:
@@ -150,7 +150,7 @@ async def open_local_backend(
 ) -> AsyncIterator[LocalBackend]:
     """Open the home of the settings for the duration of the block; raise StoreError if it cannot be used."""
     async with (
-        open_store(settings) as store,
+        open_store(settings, Home(settings, "sleuth mcp")) as store,
         AsyncExitStack() as resources,
         aclosing(LocalBackend(Tenants(settings, store, open_model, None, resources))) as backend,
     ):

@@ -85,7 +85,7 @@ class Tenants:
 
         async def open_collection() -> Collection:
             embedder = await self._once("embedder", lambda: asyncio.to_thread(make_passage_embedder, self.settings))
-            opened = await Collection.open(self.settings_of(owner), embedder=embedder)
+            opened = await Collection.open(self.settings_of(owner), home=self.store.home, embedder=embedder)
             return await self._resources.enter_async_context(opened)
 
         return await self._once(f"collection of {owner}", open_collection)

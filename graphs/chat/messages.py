@@ -14,7 +14,7 @@ from pydantic import StringConstraints
 from sleuth.agents.llm.tracing import as_usage
 from sleuth.graphs.core.answer import Answer, Verdict, total_cost
 from sleuth.graphs.evidence.answer_text import with_footnotes
-from sleuth.graphs.persistence.tables import Thread
+from sleuth.graphs.persistence.thread import Thread
 from sleuth.graphs.runs.turns import input_of_turn
 
 TextReply = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]

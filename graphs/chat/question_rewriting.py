@@ -13,7 +13,7 @@ from sleuth.agents.roles.conversation import REWRITE, ConversationInput, Rewritt
 from sleuth.graphs.chat.references import refers_back, resolve_references
 from sleuth.graphs.core.context import Services
 from sleuth.graphs.core.tracing import traced
-from sleuth.graphs.persistence.tables import UNANSWERED
+from sleuth.graphs.persistence.thread import UNANSWERED
 from sleuth.tools.storage.archive import Archive
 
 _SPEAKERS: Final[dict[str, Literal["user", "assistant"]]] = {"human": "user", "ai": "assistant"}

@@ -11,7 +11,8 @@ from sleuth.graphs.chat.messages import TextReply, left_messages, messages_of_an
 from sleuth.graphs.chat.small_talk import is_answered_by_rule, settings_of_command
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.method import CHAT
-from sleuth.graphs.persistence.tables import Thread, Turn, already_used
+from sleuth.graphs.persistence.thread import Thread, Turn
+from sleuth.graphs.persistence.threads import already_used
 from sleuth.graphs.registry import METHODS, configure, runnable
 from sleuth.graphs.runs.execution import checkpoint_id_of, with_paused_clock
 from sleuth.graphs.runs.request import RunRequest

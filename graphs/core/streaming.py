@@ -25,7 +25,8 @@ from sleuth.agents.llm.tracing import as_message
 from sleuth.agents.model import Reply
 from sleuth.graphs.core.answer import Answer
 from sleuth.tools.langgraph_internals import StreamMessagesHandler, StreamMessagesHandlerV2
-from sleuth.tools.text.normalization import escape_markdown, sanitize
+from sleuth.tools.text.markdown import escape_markdown
+from sleuth.tools.text.normalization import sanitize
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from sleuth.graphs.core.context import SubrunRequest, SubrunResult
 from sleuth.graphs.core.node import Call
 from sleuth.graphs.core.streaming import AnswerStream, in_fresh_context
 from sleuth.tools.errors import RunError
-from sleuth.tools.text.normalization import escape_markdown
+from sleuth.tools.text.markdown import escape_markdown
 
 T = TypeVar("T")
 

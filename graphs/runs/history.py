@@ -18,7 +18,7 @@ from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.core.state import Keyed, KeysOf, Question, find_hashes, merge_keys, same_question
 from sleuth.graphs.core.streaming import Step
 from sleuth.graphs.persistence.checkpoints import CheckpointSerializer
-from sleuth.graphs.persistence.tables import Origin, Thread
+from sleuth.graphs.persistence.thread import Origin, Thread
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.execution import (
     checkpoint_id_of,

@@ -9,9 +9,9 @@ from sleuth.graphs.core.context import DEFAULT_METHOD, MethodSettings, RunParame
 from sleuth.graphs.core.method import CHAT, Method
 from sleuth.graphs.registry import configure, runnable
 from sleuth.tools.errors import UsageError
+from sleuth.tools.search.retriever import check_unicode
 from sleuth.tools.settings import Profile
 from sleuth.tools.storage.filters import parse_filter
-from sleuth.tools.text.normalization import check_unicode
 
 MAX_QUESTION = 20_000
 """Characters; longer questions are documents."""

@@ -23,7 +23,7 @@ from sleuth.graphs.core.streaming import Event, TokenStream, parse_event
 from sleuth.graphs.core.tracing import add_callbacks
 from sleuth.graphs.evidence.check import require_checker
 from sleuth.graphs.persistence.store import Store
-from sleuth.graphs.persistence.tables import (
+from sleuth.graphs.persistence.thread import (
     Origin,
     RunResult,
     StoredOptions,
@@ -31,8 +31,8 @@ from sleuth.graphs.persistence.tables import (
     Thread,
     ThreadState,
     Turn,
-    already_used,
 )
+from sleuth.graphs.persistence.threads import already_used
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.execution import (
     RECURSION_LIMIT,

@@ -19,7 +19,8 @@ from langgraph.graph import START
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Context, MethodSettings, SubrunRequest, SubrunResult
 from sleuth.graphs.core.streaming import TokenStream
-from sleuth.graphs.persistence.tables import LONGEST_NAME, Origin, Thread
+from sleuth.graphs.persistence.tables import LONGEST_NAME
+from sleuth.graphs.persistence.thread import Origin, Thread
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, Compiled, compile_method, stream_steps
 from sleuth.tools.settings import Profile

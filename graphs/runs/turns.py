@@ -10,7 +10,7 @@ from langchain_core.messages import HumanMessage, convert_to_messages
 from langgraph.types import Command, StateSnapshot
 
 from sleuth.graphs.core.method import CHAT
-from sleuth.graphs.persistence.tables import UNANSWERED, Thread, ThreadState, Turn
+from sleuth.graphs.persistence.thread import UNANSWERED, Thread, ThreadState, Turn
 from sleuth.graphs.runs.execution import checkpoint_id_of
 from sleuth.tools.errors import RunError
 

@@ -16,6 +16,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStore
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import StateGraph
 
 from sleuth.agents.model import DEMO_MODEL, Message, NamedModel, Reply, Request
 from sleuth.graphs.core.answer import Answer
@@ -35,12 +36,12 @@ from sleuth.studio.client.opening import Opener
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import MissingPart, ModelTimeout, ModelUnavailable, RunError, SleuthError, needs_part
 from sleuth.tools.evidence_checker import EvidenceChecker
+from sleuth.tools.home import open_home
 from sleuth.tools.search import Mode, Query, Retriever, find_mode
 from sleuth.tools.search.langchain import LangChainRetriever
 from sleuth.tools.search.vectors.embedder import LangChainEmbedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Listed
-from sleuth.tools.storage.locks import hold
 from sleuth.tools.types import Hit
 
 if TYPE_CHECKING:
@@ -230,6 +231,20 @@ class Sleuth:
         self.opener.check()
         return await self.collection.documents(limit=limit, after=after, find=find, where=where)
 
+    async def delete(self, *ids: str) -> int:
+        """Delete documents from the catalogue and all indexes; return their number.
+
+        Raises:
+            UnknownName: a document does not exist; none is deleted.
+            StoreBusy: another process changes the documents.
+        """
+        from sleuth.tools.ingestion.ingestion import Ingestion
+
+        self.opener.check()
+        lock = self.runs.store.home.lock.hold("exclusive", wait=self.settings.wait)
+        async with lock, Ingestion(self.collection) as ingestion:
+            return await ingestion.delete(ids)
+
     def as_tool(self, /, method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa: ANN401 - those of ask
         """Return a method as a LangChain tool of another agent; `options` are those of `ask`."""
         from sleuth.studio.client.langchain_parts import tool_of
@@ -279,6 +294,14 @@ class Sleuth:
         options["thread"] = thread
         return await self.ask(question, **options)
 
+    @staticmethod
+    def graph(name: str) -> StateGraph[Any, Context, Any, Any]:
+        """Return the uncompiled state machine of a method or of `chat`, for other applications.
+
+        Run it with a `context`; auto and chat, which run other methods, need its `saver`.
+        """
+        return runnable(name).graph()
+
     def context(
         self,
         name: str,
@@ -287,7 +310,7 @@ class Sleuth:
         budget: Budget | None = None,
         saver: BaseCheckpointSaver[Any] | None = None,
     ) -> Context:
-        """Return the context with which another application runs `sleuth.graph(name)`.
+        """Return the context with which another application runs a `graph`.
 
         Args:
             name: a method, or chat.
@@ -355,18 +378,16 @@ async def open_sleuth(
     """
     if settings is None:
         settings = await asyncio.to_thread(Settings)
-    if settings.tracing == "otel":
-        await asyncio.to_thread(lambda: backend(settings.tracing).open_tracer())
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(open_client_or_missing(settings, model))
-        await stack.enter_async_context(hold(settings.home, "search", command=command, wait=settings.wait))
-        langchain_embedder = LangChainEmbedder(embedder) if embedder else None
-        collection = await stack.enter_async_context(await Collection.open(settings, embedder=langchain_embedder))
+        home = await stack.enter_async_context(open_home(settings, "search", command=command))
+        own = LangChainEmbedder(embedder) if embedder else None
+        collection = await stack.enter_async_context(await Collection.open(settings, home=home, embedder=own))
         if reranker:
             from sleuth.tools.search.reranker import CompressorReranker
 
             collection.reranker = CompressorReranker(reranker)
-        store = await stack.enter_async_context(open_store(settings))
+        store = await stack.enter_async_context(open_store(settings, home))
         services = await stack.enter_async_context(open_services(settings, client, collection))
         if retriever:
             services = replace(services, retriever=LangChainRetriever(retriever))

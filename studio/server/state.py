@@ -20,7 +20,7 @@ from sleuth.graphs.chat.references import resolve_references
 from sleuth.graphs.chat.sending import as_chat, send, settings_after
 from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.persistence.tables import Thread
+from sleuth.graphs.persistence.thread import Thread
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.pruning import remove_runs
 from sleuth.graphs.runs.request import RunRequest
@@ -34,9 +34,9 @@ from sleuth.studio.server.runs.worker import RunWorker
 from sleuth.studio.server.telemetry.metrics import Telemetry
 from sleuth.studio.server.telemetry.readiness import ReadinessProbe
 from sleuth.studio.tenants import ModelOpener, Tenants
+from sleuth.tools.home import Home
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.locks import HomeLock
 
 _log = logging.getLogger(__name__)
 
@@ -48,14 +48,12 @@ class ServerState:
         """Create missing tables; blocks."""
         self.settings, self.tenants, self.telemetry = tenants.settings, tenants, telemetry
         engine = tenants.store.engine
-        self.home_lock = HomeLock(self.settings.home, "sleuth serve")
+        self.home_lock = tenants.store.home.lock
         self.log = EventLog(engine)
         self.quota = Quota(engine, tokens_a_day=self.settings.tokens_a_day)
-        self.run_worker = RunWorker(
-            tenants=tenants, log=self.log, home_lock=self.home_lock, quota=self.quota, telemetry=telemetry
-        )
+        self.run_worker = RunWorker(tenants=tenants, log=self.log, quota=self.quota, telemetry=telemetry)
         uploads = Uploads(engine, self.settings.home / "uploads")
-        self.ingestion = IngestionWorker(tenants, self.home_lock, uploads, telemetry)
+        self.ingestion = IngestionWorker(tenants, uploads, telemetry)
         self.readiness = ReadinessProbe(self.settings, engine)
 
     def is_operator(self, owner: str) -> bool:
@@ -74,7 +72,7 @@ async def open_server_state(
 ) -> AsyncIterator[ServerState]:
     """Open the store, start the workers, and resume the work of the previous server."""
     async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(open_store(settings))
+        store = await stack.enter_async_context(open_store(settings, Home(settings, "sleuth serve")))
         resources = await stack.enter_async_context(AsyncExitStack())
         tenants = Tenants(settings, store, open_model, embedder, resources)
         server = await asyncio.to_thread(ServerState, tenants, telemetry)

@@ -17,7 +17,7 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from sleuth.graphs.core.streaming import MessageEvents
-from sleuth.graphs.persistence.tables import Thread
+from sleuth.graphs.persistence.thread import Thread
 from sleuth.studio.server.langgraph_api.forms import AssistantRunForm, CommandForm, JsonRoute
 from sleuth.studio.server.langgraph_api.runs import start_run, starts_of
 from sleuth.studio.server.langgraph_api.streams import Part, RunStream

@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from sleuth.graphs.chat.sending import branch_chat, reply_to, send
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.method import CHAT
-from sleuth.graphs.persistence.tables import NAME, Thread
+from sleuth.graphs.persistence.thread import NAME, Thread
 from sleuth.graphs.registry import configure, without_replies
 from sleuth.graphs.runs.execution import checkpoint_id_of
 from sleuth.graphs.runs.history import fork_run

@@ -15,7 +15,7 @@ class ServerBackend(Backend):
     """One owner's documents and runs on a server; a run continues if its client disconnects."""
 
     def __init__(self, access: Access) -> None:
-        super().__init__(access.server.tenants, access.owner, access.server.home_lock)
+        super().__init__(access.server.tenants, access.owner)
         self.access = access
 
     def name_of(self, id: str) -> str:

@@ -14,7 +14,7 @@ from sleuth.graphs.core.answer import total_cost
 from sleuth.graphs.core.method import CHAT, REPORT
 from sleuth.graphs.evidence.retrieval import mark_changed
 from sleuth.graphs.persistence.run_filter import RunFilter
-from sleuth.graphs.persistence.tables import Outcome, Thread
+from sleuth.graphs.persistence.thread import Outcome, Thread
 from sleuth.graphs.runs.execution import seconds_at
 from sleuth.graphs.runs.history import (
     CheckpointDetails,

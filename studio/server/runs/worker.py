@@ -42,7 +42,6 @@ from sleuth.studio.server.telemetry.metrics import RunRecord, Telemetry
 from sleuth.studio.tenants import Tenants
 from sleuth.tools.errors import RunError, SleuthError, StoreBusy, ThreadBusy, UnknownName
 from sleuth.tools.storage.database import in_thread, is_database_error, make_tables, transaction
-from sleuth.tools.storage.locks import HomeLock
 
 _log = logging.getLogger(__name__)
 
@@ -206,13 +205,11 @@ class _Job:
 class RunWorker:
     """Starts, follows and stops background runs."""
 
-    def __init__(
-        self, *, tenants: Tenants, log: EventLog, home_lock: HomeLock, quota: Quota, telemetry: Telemetry
-    ) -> None:
+    def __init__(self, *, tenants: Tenants, log: EventLog, quota: Quota, telemetry: Telemetry) -> None:
         """Create the table of the queue if it is missing; blocks."""
         self._tenants = tenants
         self._log = log
-        self._home_lock = home_lock
+        self._home_lock = tenants.store.home.lock
         self._quota = quota
         self._telemetry = telemetry
         self.queue = RunQueue(tenants.store.engine)

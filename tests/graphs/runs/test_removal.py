@@ -5,7 +5,8 @@ from scenes import Chain, RunsFor, finish
 from sqlalchemy import update
 
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.persistence.tables import Origin, threads
+from sleuth.graphs.persistence.tables import threads
+from sleuth.graphs.persistence.thread import Origin
 from sleuth.graphs.runs.pruning import preview_prune, prune, remove_runs
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService

@@ -31,7 +31,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from sleuth.agents.model import NamedModel
-from sleuth.graphs.persistence.tables import Origin
+from sleuth.graphs.persistence.thread import Origin
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.studio.server.app import create_app
 from sleuth.studio.server.state import ServerState, server_state_of
