@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sleuth.graphs.core.answer import Answer as Answer, Citation as Citation, Note as Note
     from sleuth.graphs.core.context import Budget as Budget, Context as Context, RunOptions as RunOptions
-    from sleuth.graphs.core.streaming import Delta as Delta, Reset as Reset, Step as Step
+    from sleuth.graphs.core.events import Delta as Delta, Reset as Reset, Step as Step
     from sleuth.tools.ingestion.ingestion import IngestReport as IngestReport
     from sleuth.graphs.registry import METHODS as METHODS
     from sleuth.graphs.runs.history import CheckpointView as CheckpointView
@@ -46,9 +46,9 @@ _PUBLIC = {
     "Note": "sleuth.graphs.core.answer.Note",
     "Budget": "sleuth.graphs.core.context.Budget",
     "Context": "sleuth.graphs.core.context.Context",
-    "Delta": "sleuth.graphs.core.streaming.Delta",
-    "Reset": "sleuth.graphs.core.streaming.Reset",
-    "Step": "sleuth.graphs.core.streaming.Step",
+    "Delta": "sleuth.graphs.core.events.Delta",
+    "Reset": "sleuth.graphs.core.events.Reset",
+    "Step": "sleuth.graphs.core.events.Step",
     "IngestReport": "sleuth.tools.ingestion.ingestion.IngestReport",
     "METHODS": "sleuth.graphs.registry.METHODS",
     "CheckpointView": "sleuth.graphs.runs.history.CheckpointView",

@@ -17,7 +17,7 @@ from langgraph.graph import StateGraph
 
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import DEFAULT_METHOD, Budget, Context, RunOptions
-from sleuth.graphs.core.streaming import Event
+from sleuth.graphs.core.events import Event
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.history import CheckpointView, fork_run, list_checkpoints

@@ -16,7 +16,7 @@ from pydantic import Field
 from pydantic_core import to_json
 from starlette.responses import Response
 
-from sleuth.graphs.core.streaming import MessageEvents
+from sleuth.graphs.core.answer_stream import MessageEvents
 from sleuth.graphs.persistence.tables import Thread
 from sleuth.studio.server.langgraph_api.forms import AssistantRunForm, CommandForm, JsonRoute
 from sleuth.studio.server.langgraph_api.runs import start_run, starts_of

@@ -16,8 +16,8 @@ from langgraph.types import Interrupt, StateSnapshot
 from pydantic_core import from_json, to_json, to_jsonable_python
 
 from sleuth.graphs.chat.messages import reply_id_to, run_message
+from sleuth.graphs.core.answer_stream import AnswerText
 from sleuth.graphs.core.method import CHAT
-from sleuth.graphs.core.streaming import AnswerText
 from sleuth.graphs.persistence.threads import Thread
 from sleuth.graphs.runs.execution import checkpoint_id_of
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of
