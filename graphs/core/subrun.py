@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.runnables.config import ensure_config, var_child_runnable_config
 from langgraph.config import get_config
 
 from sleuth.agents.llm.tracing import as_usage
@@ -84,14 +84,10 @@ async def in_fresh_context(work: Coroutine[Any, Any, T]) -> T:
     Of the node's config only the callbacks are kept, so that a tracer of the caller also receives this work. The
     `messages` stream of the caller is left out: its messages come from this node.
     """
-    variables = copy_context()
-    outer = var_child_runnable_config.get()
-    callbacks = outer.get("callbacks") if outer else None
-    if isinstance(callbacks, BaseCallbackManager):
-        remaining = callbacks.copy()
+    variables, callbacks = copy_context(), ensure_config().get("callbacks")
+    if isinstance(callbacks, BaseCallbackManager):  # a copy
         for handler in message_handlers(callbacks):
-            remaining.remove_handler(handler)
-        callbacks = remaining
+            callbacks.remove_handler(handler)
     variables.run(var_child_runnable_config.set, RunnableConfig(callbacks=callbacks) if callbacks else None)
     return await create_task(work, context=variables)
 

@@ -11,7 +11,7 @@ from langgraph.config import get_config, get_stream_writer
 
 from sleuth.agents.llm.tracing import as_message
 from sleuth.agents.model import Reply
-from sleuth.graphs.core.answer_stream import AnswerStream, answer_in, message_handlers
+from sleuth.graphs.core.answer_stream import AnswerStream, answer_in, is_streamed
 from sleuth.tools.text.normalization import sanitize
 
 
@@ -28,7 +28,7 @@ class TokenStream:
     """
 
     answers: str = "answer"
-    wants_tokens: Callable[[], bool] = lambda: bool(message_handlers(get_config().get("callbacks")))
+    wants_tokens: Callable[[], bool] = is_streamed
     resumed_step: int | None = None
 
     def listen(self, *, node: str, role: str, call: str) -> "CallStream | None":
