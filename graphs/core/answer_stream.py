@@ -34,32 +34,25 @@ class AnswerText:
         self._replies: dict[str, str] = {}
 
     def read(self, item: Mapping[str, Any], id: str) -> list[dict[str, Any]]:
-        """Return how an item of the token stream changes the message with this id."""
-        if item["kind"] == "step" or not item["is_answer"]:
+        """Return how an item of the token stream changes the message with this id; a step changes nothing."""
+        if not item.get("is_answer"):
             return []
+        call, replies = item["call"], self._replies
         if item["kind"] == "reset":
-            had_tokens, written = self._replies.pop(item["call"], ""), self.written
-            self.written = "" if had_tokens else written
-            return [_removal(id)] if had_tokens and written else []
-        reply = self._replies[item["call"]] = self._replies.get(item["call"], "") + item["text"]
-        text = answer_in(reply, item["role"])
-        return (
-            self.replace({"type": "AIMessageChunk", "id": id, "content": text})
-            if text not in ("", self.written)
-            else []
-        )
+            text = "" if replies.pop(call, "") else self.written
+        else:
+            replies[call] = replies.get(call, "") + item["text"]
+            text = answer_in(replies[call], item["role"]) or self.written
+        changes = self.replace({"type": "AIMessageChunk", "id": id, "content": text})
+        return [message for message in changes if message["content"] or message["type"] == "remove"]
 
     def replace(self, message: dict[str, Any]) -> list[dict[str, Any]]:
         """Return how the message becomes this one: its last chunk if it continues the text, else the whole message."""
-        text, written = message["content"], self.written
+        text, written, id = message["content"], self.written, message["id"]
         self.written = text
         if written and text.startswith(written):
             return [{**message, "type": "AIMessageChunk", "content": text[len(written) :]}]
-        return [*([_removal(message["id"])] if written else []), message]
-
-
-def _removal(id: str) -> dict[str, Any]:
-    return {"type": "remove", "id": id, "content": ""}
+        return [{"type": "remove", "id": id, "content": ""}, message] if written else [message]
 
 
 def answer_in(reply: str, role: str) -> str:

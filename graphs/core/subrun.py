@@ -84,8 +84,8 @@ async def in_fresh_context(work: Coroutine[Any, Any, T]) -> T:
     Of the node's config only the callbacks are kept, so that a tracer of the caller also receives this work. The
     `messages` stream of the caller is left out: its messages come from this node.
     """
-    variables, callbacks = copy_context(), ensure_config().get("callbacks")
-    if isinstance(callbacks, BaseCallbackManager):  # a copy
+    variables, callbacks = copy_context(), ensure_config().get("callbacks")  # both are copies
+    if isinstance(callbacks, BaseCallbackManager):
         for handler in message_handlers(callbacks):
             callbacks.remove_handler(handler)
     variables.run(var_child_runnable_config.set, RunnableConfig(callbacks=callbacks) if callbacks else None)
