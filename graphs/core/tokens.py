@@ -5,7 +5,7 @@ They are not stored.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from langgraph.config import get_config, get_stream_writer
 
@@ -56,13 +56,6 @@ class CallStream:
         self._write = get_stream_writer()
         self._answer = AnswerStream(call["call"])
         self._has_tokens = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if error:
-            self.reset()
 
     def delta(self, text: str) -> None:
         """Write further tokens."""
