@@ -1,7 +1,4 @@
-"""Tokens of a run's replies on its custom stream: items that are a `Delta` or a `Reset` without the run.
-
-They are not stored.
-"""
+"""Tokens of a run's replies on its custom stream, which are not stored: a `Delta` or a `Reset` without its run."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
