@@ -23,7 +23,7 @@ from langgraph.runtime import RunControl
 from langgraph.types import Command, StateSnapshot
 
 from sleuth.graphs.core.context import Context, MethodSettings, SubrunRequest, SubrunResult
-from sleuth.graphs.core.streaming import TokenStream
+from sleuth.graphs.core.tokens import TokenStream
 from sleuth.graphs.core.tracing import traced
 from sleuth.graphs.persistence.tables import LONGEST_NAME
 from sleuth.graphs.registry import configure, runnable

@@ -17,8 +17,9 @@ from langgraph.runtime import RunControl
 
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget, Context, SubrunRequest, SubrunResult
+from sleuth.graphs.core.events import Event, parse_event
 from sleuth.graphs.core.method import CHAT
-from sleuth.graphs.core.streaming import Event, TokenStream, parse_event
+from sleuth.graphs.core.tokens import TokenStream
 from sleuth.graphs.core.tracing import add_callbacks
 from sleuth.graphs.persistence.thread import Origin, RunResult, Thread, ThreadState
 from sleuth.graphs.registry import configure, runnable
