@@ -29,7 +29,7 @@ from benchmarks.harness import EXAMPLES, Clock, Spent, golds, write_json
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Context, Services
-from sleuth.graphs.core.streaming import Step
+from sleuth.graphs.core.events import Step
 from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.execution import RECURSION_LIMIT

@@ -26,8 +26,8 @@ from starlette.routing import Route
 from sleuth.graphs.core import context as run_options
 from sleuth.graphs.core.answer import Answer, Citation, Cost, Note, Status, public_notes, total_cost
 from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.events import Step
 from sleuth.graphs.core.method import REPORT, SURVEY
-from sleuth.graphs.core.streaming import Step
 from sleuth.graphs.persistence.run_filter import RunFilter
 from sleuth.graphs.persistence.thread import NAME, Outcome, Thread
 from sleuth.graphs.registry import METHODS, runnable

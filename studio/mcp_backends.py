@@ -8,8 +8,8 @@ from uuid import uuid4
 
 from sleuth.graphs.chat.sending import as_chat, send
 from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.events import Event
 from sleuth.graphs.core.method import CHAT
-from sleuth.graphs.core.streaming import Event
 from sleuth.graphs.persistence.store import open_store, translated_failures
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.execution import now

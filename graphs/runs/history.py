@@ -14,9 +14,9 @@ from typing_extensions import is_typeddict
 
 from sleuth import prompts
 from sleuth.agents.model_calls.caller import CallRecord
+from sleuth.graphs.core.events import Step
 from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.core.state import Keyed, KeysOf, Question, find_hashes, merge_keys, same_question
-from sleuth.graphs.core.streaming import Step
 from sleuth.graphs.persistence.checkpoints import CheckpointSerializer
 from sleuth.graphs.persistence.thread import Origin, Thread
 from sleuth.graphs.registry import runnable

@@ -18,8 +18,9 @@ from langgraph.types import StateSnapshot
 
 from sleuth.graphs.core.answer import Answer, Verdict, public_notes, subruns_in, total_cost
 from sleuth.graphs.core.context import Budget, Context, Services
+from sleuth.graphs.core.events import Event, parse_event
 from sleuth.graphs.core.method import CHAT, SURVEY
-from sleuth.graphs.core.streaming import Event, TokenStream, parse_event
+from sleuth.graphs.core.tokens import TokenStream
 from sleuth.graphs.core.tracing import add_callbacks
 from sleuth.graphs.evidence.check import require_checker
 from sleuth.graphs.persistence.store import Store

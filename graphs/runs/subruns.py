@@ -18,7 +18,7 @@ from langgraph.graph import START
 
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Context, MethodSettings, SubrunRequest, SubrunResult
-from sleuth.graphs.core.streaming import TokenStream
+from sleuth.graphs.core.tokens import TokenStream
 from sleuth.graphs.persistence.tables import LONGEST_NAME
 from sleuth.graphs.persistence.thread import Origin, Thread
 from sleuth.graphs.registry import configure, runnable

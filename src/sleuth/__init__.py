@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sleuth.graphs.core.answer import Answer as Answer, Citation as Citation, Note as Note
     from sleuth.graphs.core.context import Budget as Budget, Context as Context, RunOptions as RunOptions
-    from sleuth.graphs.core.streaming import Delta as Delta, Reset as Reset, Step as Step
+    from sleuth.graphs.core.events import Delta as Delta, Reset as Reset, Step as Step
     from sleuth.graphs.registry import METHODS as METHODS
     from sleuth.graphs.runs.history import CheckpointView as CheckpointView
     from sleuth.studio.client import sync as sync

@@ -14,7 +14,7 @@ from langchain_core.embeddings import Embeddings
 
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import RunOptions
-from sleuth.graphs.core.streaming import Event
+from sleuth.graphs.core.events import Event
 from sleuth.studio.client.sleuth import open_sleuth
 from sleuth.tools.collection import Collection
 from sleuth.tools.home import open_home

@@ -21,9 +21,11 @@ from langgraph.graph import StateGraph
 from sleuth.agents.model import DEMO_MODEL, Message, NamedModel, Reply, Request
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import DEFAULT_METHOD, Budget, Context, RunOptions, Services
+from sleuth.graphs.core.events import Event
 from sleuth.graphs.core.method import CHAT, MODELLESS_METHOD
-from sleuth.graphs.core.streaming import Event, TokenStream, in_fresh_context
+from sleuth.graphs.core.subrun import in_fresh_context
 from sleuth.graphs.core.thresholds import fitted_thresholds
+from sleuth.graphs.core.tokens import TokenStream
 from sleuth.graphs.core.tracing import backend, check_callbacks
 from sleuth.graphs.core.triples import MemoryTriples, TripleStore
 from sleuth.graphs.evidence.reading_model import with_reading_roles

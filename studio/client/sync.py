@@ -17,7 +17,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStore
 
 from sleuth.graphs.core.context import RunOptions
-from sleuth.graphs.core.streaming import Event
+from sleuth.graphs.core.events import Event
 from sleuth.studio.client import functions
 from sleuth.studio.client.sleuth import Sleuth, open_sleuth
 from sleuth.tools.settings import Settings

@@ -4,7 +4,7 @@ import json
 from uuid import uuid4
 
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.core.streaming import Step
+from sleuth.graphs.core.events import Step
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.studio.mcp_backends import BUDGET_KEPT, Backend, Events
 from sleuth.studio.server.state import Access

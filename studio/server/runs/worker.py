@@ -24,8 +24,8 @@ from sqlalchemy.engine import Connection, Engine
 from sleuth.graphs.chat.sending import branch_chat
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.events import Step
 from sleuth.graphs.core.method import CHAT
-from sleuth.graphs.core.streaming import Step
 from sleuth.graphs.persistence.tables import LONGEST_NAME
 from sleuth.graphs.persistence.thread_locks import check_token
 from sleuth.graphs.registry import runnable

@@ -20,7 +20,7 @@ from sleuth.graphs.baselines.closed_book import Settings as ClosedBook
 from sleuth.graphs.baselines.plain_rag import Settings as PlainRag
 from sleuth.graphs.core import tracing
 from sleuth.graphs.core.context import Context
-from sleuth.graphs.core.streaming import in_fresh_context
+from sleuth.graphs.core.subrun import in_fresh_context
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.execution import compile_method, stream_steps
 from sleuth.studio.client.langchain_parts import tool_of
