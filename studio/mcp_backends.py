@@ -15,7 +15,7 @@ from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.execution import now
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
-from sleuth.studio.client.sleuth import open_client
+from sleuth.studio.client.services import open_client
 from sleuth.studio.tenants import ModelOpener, Tenants
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import SleuthError, ThreadBusy

@@ -13,7 +13,7 @@ from sleuth.graphs.core.method import MODELLESS_METHOD
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.persistence.threads import OnQueued, Threads
 from sleuth.graphs.runs.service import RunService
-from sleuth.studio.client.sleuth import MissingModel, open_services
+from sleuth.studio.client.services import MissingModel, open_services
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import ModelTimeout, ModelUnavailable
 from sleuth.tools.ingestion.ingestion import make_passage_embedder
