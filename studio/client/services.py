@@ -84,7 +84,7 @@ async def open_client_or_missing(
 
 @asynccontextmanager
 async def open_services(
-    settings: Settings, model: NamedModel, collection: Collection, *, triples: TripleStore | None = None
+    settings: Settings, model: NamedModel, collection: Collection, *, triples: "TripleStore | None" = None
 ) -> AsyncIterator[Services]:
     """Open the services of runs with an open model client and collection.
 

@@ -181,9 +181,9 @@ async def open_runner(
         ModelError: the model server cannot be used.
     """
     async with AsyncExitStack() as stack:
-        open_model = open_client if needs_model else open_client_or_missing
-        played = players.model if players else None
-        model = played or await stack.enter_async_context(open_model(settings))
+        model = players.model if players else None
+        if model is None:
+            model = await stack.enter_async_context((open_client if needs_model else open_client_or_missing)(settings))
         services = await stack.enter_async_context(open_services(settings, model, collection, triples=MemoryTriples()))
         model = cast("NamedModel", services.model)  # in some roles the evidence checker
         store, gold = await stack.enter_async_context(open_store(settings)), KnownGold(collection)
