@@ -432,7 +432,8 @@ class RunWorker:
             try:
                 if not job.is_recovered:  # a message may have waited while the turns before it used up the quota
                     await self._quota.require(job.owner)
-                needs_model = runnable(method).needs_model and method != CHAT  # a chat first stores the message
+                # a chat first stores the message, and a run that has ended only repeats its answer
+                needs_model = runnable(method).needs_model and method != CHAT and thread.state != "done"
                 await self._publish(job, record, needs_model=needs_model, model=model)
             except SleuthError as error:
                 record.error = type(error).__name__

@@ -76,6 +76,18 @@ async def test_reader_answers_without_a_model_server(tmp_path: Path) -> None:
         assert "http://127.0.0.1:9/v1" in error["message"]
 
 
+async def test_resumed_run_that_has_ended_needs_no_model_server(serving: Serve, tmp_path: Path) -> None:
+    async with serving(filled=True) as client:
+        thread = await begin(client)
+        answer = (await told(client, thread))[-1]
+    settings = Settings(home=tmp_path / "home", embedder="none", model_url="http://127.0.0.1:9/v1")
+    app = create_app(settings)
+    async with started(app), client_of(app) as client:
+        assert (await client.post(f"/v1/runs/{thread}/resume")).status_code == 202
+        assert (await told(client, thread))[-1][1:] == answer[1:]
+        assert (await client.get(f"/v1/runs/{thread}")).json()["thread"]["state"] == "done"
+
+
 async def test_shown_citation_of_an_updated_document_is_marked(client: httpx.AsyncClient) -> None:
     await upload(client)
     thread = await begin(client)
