@@ -3,7 +3,7 @@
 import math
 import re
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from typing_extensions import TypedDict
 
@@ -120,11 +120,7 @@ class Reply(TypedDict):
 
 
 class ReplyStream(Listener, Protocol):
-    """A listener of one call that also receives the end of its reply. As a context, it is reset if the call fails."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None: ...
+    """A listener of one call that also receives the end of its reply."""
 
     def finish(self, reply: Reply) -> None:
         """End the stream of a reply that is complete."""

@@ -29,12 +29,13 @@ from benchmarks.harness import EXAMPLES, Clock, Spent, golds, write_json
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Context, Services
-from sleuth.graphs.core.streaming import Step
+from sleuth.graphs.core.events import Step
 from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.registry import METHODS
-from sleuth.graphs.runs.execution import RECURSION_LIMIT, CheckpointerSubruns
+from sleuth.graphs.runs.execution import RECURSION_LIMIT
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
+from sleuth.graphs.runs.subruns import CheckpointerSubruns
 from sleuth.tools.collection import Collection
 from sleuth.tools.ingestion.ingestion import ingest
 from sleuth.tools.search import Query

@@ -27,9 +27,10 @@ from pydantic import BaseModel
 from sleuth.graphs.persistence.store import runs_folder
 from sleuth.tools.collection.index_set import hold_indexes
 from sleuth.tools.errors import DISTRIBUTION, StoreBusy, StoreDamaged, StoreError, StoreTooNew, UsageError
+from sleuth.tools.home import RESTORING, require_restored
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.database import remedy_of
-from sleuth.tools.storage.locks import RESTORING, hold, require_restored
+from sleuth.tools.storage.disk import remedy_of
+from sleuth.tools.storage.locks import hold
 from sleuth.tools.types import now
 
 FORMAT = 1

@@ -26,10 +26,10 @@ from starlette.routing import Route
 from sleuth.graphs.core import context as run_options
 from sleuth.graphs.core.answer import Answer, Citation, Cost, Note, Status, public_notes, total_cost
 from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.events import Step
 from sleuth.graphs.core.method import REPORT, SURVEY
-from sleuth.graphs.core.streaming import Step
 from sleuth.graphs.persistence.run_filter import RunFilter
-from sleuth.graphs.persistence.tables import NAME, Outcome, Thread
+from sleuth.graphs.persistence.thread import NAME, Outcome, Thread
 from sleuth.graphs.registry import METHODS, runnable
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService

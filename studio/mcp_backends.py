@@ -6,20 +6,21 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from uuid import uuid4
 
+from sleuth.graphs.chat.sending import as_chat, send
 from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.events import Event
 from sleuth.graphs.core.method import CHAT
-from sleuth.graphs.core.streaming import Event
 from sleuth.graphs.persistence.store import open_store, translated_failures
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.execution import now
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
-from sleuth.studio.client.sleuth import open_client
+from sleuth.studio.client.services import open_client
 from sleuth.studio.tenants import ModelOpener, Tenants
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import SleuthError, ThreadBusy
+from sleuth.tools.home import Home
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.locks import HomeLock
 
 Events = AsyncGenerator[Event]
 
@@ -29,9 +30,9 @@ BUDGET_KEPT = "Run {} is running and keeps its budget. To wait for it, call `res
 class Backend(ABC):
     """The operations of the tools, for one owner. The home is locked only while a tool uses it."""
 
-    def __init__(self, tenants: Tenants, owner: str, lock: HomeLock, *, wait: float = 0.0) -> None:
+    def __init__(self, tenants: Tenants, owner: str, *, wait: float = 0.0) -> None:
         """Wait at most some seconds for another process that uses the home."""
-        self.tenants, self.owner, self.lock, self.wait = tenants, owner, lock, wait
+        self.tenants, self.owner, self.lock, self.wait = tenants, owner, tenants.store.home.lock, wait
 
     @property
     def runs(self) -> RunService:
@@ -97,17 +98,17 @@ class LocalBackend(Backend):
     def __init__(self, tenants: Tenants) -> None:
         """Use `open_local_backend`."""
         settings = tenants.settings
-        super().__init__(tenants, settings.owner, HomeLock(settings.home, "sleuth mcp"), wait=settings.wait)
+        super().__init__(tenants, settings.owner, wait=settings.wait)
         self._running: dict[str, _Run] = {}
 
     async def ask(self, request: RunRequest) -> Events:
-        """Store and begin a run; return its events."""
-        named = request.method if request.method != CHAT else None
-        default = named or await self.tenants.default_method()  # this may wait for the model server
+        """Store and begin a run; return its events. The home is not locked while the model server is awaited."""
+        default = request.default_method if request.method not in (None, CHAT) else await self.tenants.default_method()
         async with self.collection() as collection:
             await collection.require_documents(request.where)
         with translated_failures(self.tenants.store.engine):
-            id = await self.runs.start(request.resolved(default_method=default, profile=self.tenants.settings.profile))
+            request = request.resolved(default_method=default, profile=self.tenants.settings.profile)
+            id = await send(self.runs, as_chat(request))
         return self._begin(id, None).follow()
 
     async def resume(self, id: str, budget: Budget | None) -> Events:
@@ -129,17 +130,16 @@ class LocalBackend(Backend):
         return run
 
     async def _events(self, id: str, budget: Budget | None) -> Events:
-        threads, locks = self.runs.store.threads, self.runs.store.locks
         with translated_failures(self.tenants.store.engine):
-            async with self.lock.hold("search", wait=self.wait), locks.hold(id):
-                thread = await threads.get(id)
+            async with self.lock.hold("search", wait=self.wait), self.runs.hold(id) as held:
+                thread = held.thread
                 needs_model = runnable(thread.method).needs_model and thread.method != CHAT and thread.state != "done"
                 try:
                     runs = await self.tenants.runs(self.owner, needs_model=needs_model, model=thread.options.model)
                 except SleuthError as error:
-                    await threads.set_state(id, "failed", at=now(), problem=str(error))
+                    await self.runs.store.threads.set_state(id, "failed", at=now(), problem=str(error))
                     raise
-                async with aclosing(runs.run(id, budget=budget, is_locked=True)) as events:
+                async with aclosing(runs.run_held(id, budget=budget)) as events:
                     async for event in events:
                         yield event
 
@@ -150,7 +150,7 @@ async def open_local_backend(
 ) -> AsyncIterator[LocalBackend]:
     """Open the home of the settings for the duration of the block; raise StoreError if it cannot be used."""
     async with (
-        open_store(settings) as store,
+        open_store(settings, Home(settings, "sleuth mcp")) as store,
         AsyncExitStack() as resources,
         aclosing(LocalBackend(Tenants(settings, store, open_model, None, resources))) as backend,
     ):

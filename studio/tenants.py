@@ -13,7 +13,7 @@ from sleuth.graphs.core.method import MODELLESS_METHOD
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.persistence.threads import OnQueued, Threads
 from sleuth.graphs.runs.service import RunService
-from sleuth.studio.client.sleuth import MissingModel, open_services
+from sleuth.studio.client.services import MissingModel, open_services
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import ModelTimeout, ModelUnavailable
 from sleuth.tools.ingestion.ingestion import make_passage_embedder
@@ -85,7 +85,7 @@ class Tenants:
 
         async def open_collection() -> Collection:
             embedder = await self._once("embedder", lambda: asyncio.to_thread(make_passage_embedder, self.settings))
-            opened = await Collection.open(self.settings_of(owner), embedder=embedder)
+            opened = await Collection.open(self.settings_of(owner), home=self.store.home, embedder=embedder)
             return await self._resources.enter_async_context(opened)
 
         return await self._once(f"collection of {owner}", open_collection)

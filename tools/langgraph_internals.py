@@ -5,7 +5,7 @@ has gone or has another meaning.
 
 | name | used for | instead, once LangGraph has it |
 | --- | --- | --- |
-| `StreamMessagesHandler`, `…V2` | the text of an answer in the `messages` stream | a writer for that stream |
+| `StreamMessagesHandler` | the text of an answer in the `messages` stream | a writer for that stream |
 | `_DeltaSnapshot` | reading and writing the whole value of a delta channel | the same class without the underscore |
 | `__pregel_checkpointer` | the checkpointer of the graph around a subgraph | a field of the runtime |
 | `__return__` | telling a task that has returned from one that has failed | a status of the writes |
@@ -22,7 +22,6 @@ from langgraph.pregel import _messages
 
 DeltaSnapshot = types._DeltaSnapshot
 StreamMessagesHandler = _messages.StreamMessagesHandler
-StreamMessagesHandlerV2 = _messages.StreamMessagesHandlerV2
 
 CHECKPOINTER = "__pregel_checkpointer"
 """The key of the checkpointer of the graph around a node, in the config of the node."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from sleuth.agents.formatting import parse_sources
 from sleuth.agents.model import Message
-from sleuth.tools.text.normalization import clauses, unwrap_lines
+from sleuth.tools.text.normalization import unwrap_lines
 from sleuth.tools.text.tokenization import sentence_spans
 
 MOST_CHARS = 240
@@ -34,6 +34,7 @@ _DEFINITION = "Quote"
 _PIECE = re.compile(r"(?<! ) *(?:[^\w ]{0,8}\w{1,24}(?:[-'’.,:/&]\w{1,24})*|[^\w ]{1,8})")
 _QUOTATION = "\"'“”‘’ "
 _INITIAL = re.compile(r"\b\w{1,2}\.$")
+_CLAUSE = re.compile(r"[,;:(|–—] ?| (?=(?:and|but|who|which|that|where|when|after|before|while|as|is|was|were) )")
 _WHITE_SPACE = re.compile(r"\s")
 _ESCAPED = {ord(mark): f"\\{mark}" for mark in r"\^$.|?*+()[]{}"}
 
@@ -105,3 +106,8 @@ def _beginning(clause: str) -> str:
     step = -(-(len(pieces) - least) // MOST_ENDS) or 1
     more = ["".join(escaped[at : at + step]) for at in range(least, len(pieces), step)]
     return "".join(escaped[:least]) + "".join(f"(?:{piece}" for piece in more) + ")?" * len(more)
+
+
+def clauses(sentence: str) -> list[int]:
+    """Return the starts of a sentence's clauses, or of the cells of a table's line, in characters; 0 is the first."""
+    return [0, *(match.end() for match in _CLAUSE.finditer(sentence) if match.end() < len(sentence))]

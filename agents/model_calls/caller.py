@@ -7,7 +7,6 @@ Concurrent asks start in order, so calls and warnings are recorded in order, ind
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Generic, NotRequired
@@ -258,10 +257,13 @@ class _RoleCall(Generic[I, O]):
         await caller.archive.keep([request.text()])  # before it is sent
         sent = _Sent(call_id=id, prompt=request.text_hash(), reply=None)
         try:
-            with stream or nullcontext():
-                reply = await caller.model.call(request)
-        except ContextTooLong as error:
-            return {**sent, "reason": str(error)}
+            reply = await caller.model.call(request)
+        except BaseException as error:
+            if stream:
+                stream.reset()
+            if isinstance(error, ContextTooLong):
+                return {**sent, "reason": str(error)}
+            raise
         if stream:
             stream.finish(reply)
         return {**sent, "reply": reply}

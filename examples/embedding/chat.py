@@ -11,9 +11,9 @@ import sleuth
 
 async def main() -> None:
     saver = InMemorySaver()  # use a persistent one to keep conversations
-    chat = sleuth.graph("chat").compile(checkpointer=saver)
     thread = {"configurable": {"thread_id": "chat-1"}}
     async with sleuth.open() as app:
+        chat = app.graph("chat").compile(checkpointer=saver)
         context = app.context("chat", values={"method": "plain-rag"}, saver=saver)
         waiting = False
         while text := (await asyncio.to_thread(sys.stdin.readline)).strip():  # an empty line ends it

@@ -4,8 +4,9 @@ import sys
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_openai import ChatOpenAI
 
-import sleuth
+from sleuth import sync
 
 prompt = ChatPromptTemplate.from_template("Answer from these documents: {documents}\n\n{question}")
-search = {"documents": sleuth.as_retriever(k=5, mode="graph"), "question": lambda question: question}
-print((search | prompt | ChatOpenAI(model="gpt-5-mini")).invoke(sys.argv[1]).text)
+with sync.open() as app:
+    search = {"documents": app.as_retriever(k=5, mode="graph"), "question": lambda question: question}
+    print((search | prompt | ChatOpenAI(model="gpt-5-mini")).invoke(sys.argv[1]).text)

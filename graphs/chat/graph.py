@@ -25,12 +25,12 @@ from sleuth.graphs.chat.question_rewriting import as_conversation, make_standalo
 from sleuth.graphs.chat.references import refers_back, resolve_references
 from sleuth.graphs.chat.small_talk import REPLIES, is_answered_by_rule, reply_by_rule
 from sleuth.graphs.core.answer import Subrun, Verdict, total_cost
+from sleuth.graphs.core.answer_stream import AnswerStream
 from sleuth.graphs.core.approval import AwaitsApproval, Reply, ask_approval, read_rows
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.core.method import CHAT, Method, summarize_update
 from sleuth.graphs.core.node import Call, check_budget, new_graph, node
 from sleuth.graphs.core.state import RunState, Update, same_question
-from sleuth.graphs.core.streaming import AnswerStream
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
 from sleuth.graphs.delegation import DelegatingSettings
 from sleuth.graphs.evidence.answer_text import with_footnotes

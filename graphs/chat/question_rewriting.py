@@ -10,10 +10,10 @@ from langgraph.func import entrypoint
 from sleuth.agents.formatting import Turn
 from sleuth.agents.model_calls.caller import CallRecord, ModelCaller
 from sleuth.agents.roles.conversation import REWRITE, ConversationInput, Rewritten
-from sleuth.graphs.chat.messages import UNANSWERED
 from sleuth.graphs.chat.references import refers_back, resolve_references
 from sleuth.graphs.core.context import Services
 from sleuth.graphs.core.tracing import traced
+from sleuth.graphs.persistence.thread import UNANSWERED
 from sleuth.tools.storage.archive import Archive
 
 _SPEAKERS: Final[dict[str, Literal["user", "assistant"]]] = {"human": "user", "ai": "assistant"}

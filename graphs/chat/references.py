@@ -11,8 +11,8 @@ from typing import Final
 
 from sleuth.agents.formatting import MAX_TURN_CHARS, MAX_TURNS, Turn
 from sleuth.graphs.chat.small_talk import is_answered_by_rule
+from sleuth.graphs.core.state import beginning_of
 from sleuth.tools.text.names import FUNCTION_WORDS, find_mentions
-from sleuth.tools.text.normalization import beginning_of
 
 _PERSON = r"he|him|his|himself|she|her|hers|herself"
 _THING = r"it|its|itself"

@@ -9,7 +9,6 @@ from unicodedata import category
 from langchain_core.messages import AnyMessage
 
 from sleuth.graphs.core.answer import Verdict
-from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.registry import METHODS, method
 
 REPLIES: Final[Mapping[str, str]] = MappingProxyType(
@@ -77,13 +76,6 @@ def is_command(message: str) -> bool:
 def is_answered_by_rule(message: str) -> bool:
     """Return whether a message needs neither a search nor a model."""
     return is_command(message) or bool(small_talk_reply(message))
-
-
-def as_chat(question: str, method: str, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the method and the settings of a question. Small talk begins a chat with the method, which is no run."""
-    if is_answered_by_rule(question) and method in METHODS:
-        return CHAT, {"method": method, "method_settings": values}
-    return method, values
 
 
 def _parse_command(message: str) -> tuple[str, str]:

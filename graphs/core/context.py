@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sleuth.agents.model import Model
 from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.graphs.core.answer import Note, Threshold, Verdict
-from sleuth.graphs.core.streaming import TokenStream
+from sleuth.graphs.core.tokens import TokenStream
 from sleuth.graphs.core.triples import MemoryTriples, TripleStore
 from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search import Query, Retriever

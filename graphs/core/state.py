@@ -21,6 +21,11 @@ def same_question(one: str, other: str) -> bool:
     return name_key(one) == name_key(other)
 
 
+def beginning_of(question: str) -> str:
+    """Return the part of a question that rules read; a longer text is a document."""
+    return question[:500]
+
+
 def merge_keys(values: dict[str, V], writes: Sequence[dict[str, V | None]]) -> dict[str, V]:
     """Keyed reducer: later values win, None removes a key, a repeat is harmless.
 

@@ -1,21 +1,25 @@
 """Sub-runs: a node lets another method answer a question in a thread of its own."""
 
-from collections.abc import Mapping
+from asyncio import create_task
+from collections.abc import Coroutine, Mapping
 from contextvars import copy_context
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
+from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import ensure_config, var_child_runnable_config
 from langgraph.config import get_config
 
 from sleuth.agents.llm.tracing import as_usage
 from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.graphs.core.answer import Note, Subrun, Verdict, total_cost
+from sleuth.graphs.core.answer_stream import AnswerStream, message_handlers
 from sleuth.graphs.core.context import SubrunRequest, SubrunResult
 from sleuth.graphs.core.node import Call
-from sleuth.graphs.core.streaming import AnswerStream, in_fresh_context
 from sleuth.tools.errors import RunError
-from sleuth.tools.text.normalization import escape_markdown
+from sleuth.tools.text.markdown import escape_markdown
 
 T = TypeVar("T")
 
@@ -72,6 +76,20 @@ async def run_subrun(
             AIMessage(escape_markdown(end.verdict["text"]), usage_metadata=as_usage(**total_cost(end.calls)))
         )
     return end
+
+
+async def in_fresh_context(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in a fresh `contextvars` context, so that LangGraph does not treat it as a subgraph of this node.
+
+    Of the node's config only the callbacks are kept, so that a tracer of the caller also receives this work. The
+    `messages` stream of the caller is left out: its messages come from this node.
+    """
+    variables, callbacks = copy_context(), ensure_config().get("callbacks")  # both are copies
+    if isinstance(callbacks, BaseCallbackManager):
+        for handler in message_handlers(callbacks):
+            callbacks.remove_handler(handler)
+    variables.run(var_child_runnable_config.set, RunnableConfig(callbacks=callbacks) if callbacks else None)
+    return await create_task(work, context=variables)
 
 
 def new_subrun(method: str, why: str) -> Subrun:

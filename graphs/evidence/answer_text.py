@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sleuth.graphs.core.answer import Answer, Citation, Verdict, is_weak
-from sleuth.tools.text.normalization import escape_markdown, single_line
+from sleuth.tools.text.markdown import escape_markdown
+from sleuth.tools.text.normalization import single_line
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -30,7 +30,7 @@ from sleuth.graphs.core.passages import deserialize_passage
 from sleuth.graphs.core.state import RunState, Update, find_hashes, same_question
 from sleuth.graphs.core.thresholds import choose_threshold
 from sleuth.graphs.evidence.citations import cite_reading, verified_citations
-from sleuth.graphs.evidence.comparison import Comparison, read_comparison
+from sleuth.graphs.evidence.comparison import Comparison, read_comparison, read_date
 from sleuth.graphs.evidence.retrieval import as_sources
 from sleuth.graphs.evidence.text_spans import content_words, find_sentence
 from sleuth.tools.errors import UsageError
@@ -38,7 +38,7 @@ from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 from sleuth.tools.evidence_checker.checker import Reading, is_same_answer
 from sleuth.tools.storage.archive import Archive
 from sleuth.tools.text.language import may_be_english
-from sleuth.tools.text.normalization import read_date, single_line
+from sleuth.tools.text.normalization import single_line
 from sleuth.tools.text.tokenization import name_key, sentence_spans
 from sleuth.tools.types import Passage
 

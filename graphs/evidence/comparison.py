@@ -6,8 +6,9 @@ An encoder reads dates, and does not compare them.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from sleuth.tools.text.normalization import beginning_of
+from sleuth.graphs.core.state import beginning_of
 
 _TIME = re.compile(
     r"\b(?:(?P<early>first|earlier|earliest|older|oldest)|"
@@ -19,6 +20,7 @@ _OWNER = re.compile(r"\b(?:whose|ha[sd] (?:the|an?)) (?P<role>\w+)", re.IGNORECA
 _DEATH = re.compile(r"\b(?:die[sd]?|dead)\b", re.IGNORECASE)
 _BIRTH = re.compile(r"\b(?:born|(?:old|young)(?:er|est))\b", re.IGNORECASE)
 _EVENT = re.compile(r"\b(?P<verb>came out|\w+(?:ed|en|wn|lt|ld)) (?:the )?\w+(?: recent(?:ly)?)?$", re.IGNORECASE)
+_YEAR = re.compile(r"\d{4}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +35,7 @@ class Comparison:
         """Return the name that the question asks for.
 
         Args:
-            dates: the date of each name, as `sleuth.tools.text.normalization.read_date` returns it.
+            dates: the date of each name, as `read_date` returns it.
 
         Returns:
             None if a date is missing, or if they do not differ as far as both are given.
@@ -82,3 +84,28 @@ def _question(stem: str) -> str:
     if not event:
         return ""
     return f"When was {{}} {'released' if event['verb'] == 'came out' else event['verb']}?"
+
+
+def read_date(text: str) -> str | None:
+    """Return the date in a text as YYYY-MM-DD, YYYY-MM or YYYY, as far as it is given; None without one.
+
+    >>> read_date("Built in May 1911.")
+    '1911-05'
+    """
+    from dateutil import parser
+
+    if _YEAR.fullmatch(text.strip()):
+        return text.strip()
+    try:
+        one, other = (
+            parser.parse(text, default=datetime(year, month, day), fuzzy=True, dayfirst=not re.match(r"\s*\d{4}", text))
+            for year, month, day in ((2000, 1, 1), (2004, 2, 2))
+        )
+    except (ValueError, OverflowError):
+        years = re.findall(r"\b\d{4}\b", text)
+        return years[0] if len(years) == 1 else None
+    if one.year != other.year:
+        return None
+    if one.month != other.month:
+        return f"{one.year:04}"
+    return f"{one:%Y-%m}" if one.day != other.day else f"{one:%Y-%m-%d}"

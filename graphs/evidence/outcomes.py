@@ -13,12 +13,12 @@ from sleuth.agents.roles.inputs import CitedTrajectoryInput, ReadInput, Trajecto
 from sleuth.agents.roles.reading import ANSWER, ANSWER_WITH_SOURCES, READ, Final, Reading
 from sleuth.agents.roles.reasoning import REASON, Reasoned
 from sleuth.graphs.core.answer import Citation, Note, Verdict, citation_place, make_verdict
-from sleuth.graphs.core.state import Question, Update
+from sleuth.graphs.core.state import Question, Update, beginning_of
 from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.retrieval import as_sources
 from sleuth.graphs.evidence.text_spans import strip_marks
 from sleuth.tools.errors import BadReply
-from sleuth.tools.text.normalization import beginning_of, comparison_key
+from sleuth.tools.text.normalization import comparison_key
 from sleuth.tools.types import Passage
 
 

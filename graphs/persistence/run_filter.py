@@ -8,7 +8,8 @@ from typing import Any
 from sqlalchemy import Column, ColumnElement, Select, and_, cast, func, literal, or_, select, tuple_
 from sqlalchemy.dialects.postgresql import JSONB
 
-from sleuth.graphs.persistence.tables import threads, to_stored_json
+from sleuth.graphs.persistence.tables import threads
+from sleuth.graphs.persistence.thread import to_stored_json
 
 
 @dataclass(frozen=True, kw_only=True)

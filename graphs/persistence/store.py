@@ -1,6 +1,7 @@
 """The store of runs: checkpoints, the archive of texts and the list of threads, in one SQLite file or in Postgres."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -13,23 +14,23 @@ from sqlalchemy import URL, event
 from sqlalchemy.engine import Engine
 
 from sleuth.graphs.persistence.checkpoints import UNSYNCED, CheckpointSerializer, SqliteCheckpoints
-from sleuth.graphs.persistence.tables import prepare_tables
+from sleuth.graphs.persistence.tables import LONGEST_NAME, prepare_tables
+from sleuth.graphs.persistence.thread import NAME
 from sleuth.graphs.persistence.thread_locks import FileThreadLocks, PostgresThreadLocks, ThreadLocks
-from sleuth.graphs.persistence.threads import Threads
-from sleuth.tools.errors import StoreError, ThreadBusy, extra, needs_part
+from sleuth.graphs.persistence.threads import Threads, already_used
+from sleuth.tools.errors import StoreError, ThreadBusy, UsageError, extra, needs_part
+from sleuth.tools.home import Home, make_folder
+from sleuth.tools.retry import retry
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.archive import SqlArchive
 from sleuth.tools.storage.database import (
     catalogue_url,
     database_address,
     is_database_error,
-    open_engine,
-    remedy_of,
-    retry,
     sqlite_url,
     warn_of_loss,
 )
-from sleuth.tools.storage.locks import require_restored
+from sleuth.tools.storage.disk import remedy_of
 
 # The name that is locked while a store is opened; no run can have it.
 _OPENING = "the store of runs"
@@ -39,29 +40,36 @@ _OPENING = "the store of runs"
 class Store:
     """An open store of one owner's runs."""
 
+    home: Home
     saver: BaseCheckpointSaver[str]
     archive: SqlArchive
     threads: Threads
     engine: Engine
     locks: ThreadLocks
 
+    async def check_new_name(self, name: str) -> None:
+        """Raise UsageError or RunError if a new run cannot have this name."""
+        if not re.fullmatch(NAME, name):
+            raise UsageError(
+                f"{name[:200]!r} is not a valid run name. Use 1 to {LONGEST_NAME} letters, digits and . _ @ : -."
+            )
+        if await self.threads.exists(name):  # of another owner
+            raise already_used(name)
+        if await self.saver.aget_tuple({"configurable": {"thread_id": name}}):
+            raise UsageError(f"The name {name} already has checkpoints. Choose another name.")
+
 
 @asynccontextmanager
-async def open_store(settings: Settings) -> AsyncIterator[Store]:
-    """Open the store of the settings, and create it the first time.
+async def open_store(settings: Settings, home: Home | None = None) -> AsyncIterator[Store]:
+    """Open the store of the settings, in their home, and create it the first time.
 
     Raises:
         StoreError: the folder or database cannot be used; StoreTooNew if a newer release wrote it.
     """
-    try:
-        await asyncio.to_thread(runs_folder(settings).mkdir, parents=True, exist_ok=True)
-    except OSError as error:
-        name = "SLEUTH_RUNS" if settings.runs else "SLEUTH_HOME"
-        raise StoreError(
-            f"{name} ({runs_folder(settings)}) cannot be created: {error}. Set it to another folder."
-        ) from error
-    await asyncio.to_thread(require_restored, settings.home)
-    engine = await asyncio.to_thread(open_engine, runs_url(settings))
+    home = home or Home(settings)
+    if settings.runs:
+        await asyncio.to_thread(make_folder, settings.runs, "SLEUTH_RUNS")
+    engine = await asyncio.to_thread(home.engine, runs_url(settings))
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", lambda connection, _record: connection.execute(UNSYNCED))
     async with AsyncExitStack() as opened:
@@ -75,6 +83,7 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
         async with _exclusively(locks):
             await asyncio.to_thread(prepare_tables, engine)
             store = Store(
+                home=home,
                 saver=await opened.enter_async_context(_saver(settings, engine, locks)),
                 archive=await asyncio.to_thread(SqlArchive, engine),
                 threads=Threads(engine, settings.owner, locks),

@@ -11,24 +11,16 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import IntegrityError
 
 from sleuth.graphs.persistence.run_filter import ALL_RUNS, MAX_METADATA_OF_OWNER, RunFilter, select_runs
-from sleuth.graphs.persistence.tables import (
-    MAX_ANSWER,
-    RunResult,
-    StoredOptions,
-    Thread,
-    ThreadState,
-    already_used,
-    checkpoint_tables,
-    events,
-    outcome_of,
-    threads,
-    to_stored_json,
-)
+from sleuth.graphs.persistence.tables import checkpoint_tables, events, threads
+from sleuth.graphs.persistence.thread import RunResult, StoredOptions, Thread, ThreadState, outcome_of, to_stored_json
 from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
-from sleuth.tools.errors import UnknownName, UsageError
+from sleuth.tools.errors import RunError, UnknownName, UsageError
 from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id, select_similar
 
 OnQueued = Callable[[Connection, str], object]
+
+MAX_ANSWER = 500
+"""Characters of an answer that are stored with its run, to be listed; the checkpoints contain the whole answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,6 +272,11 @@ class Threads:
         with self.engine.execution_options(sleuth_write=True).begin() as connection:
             check_token(connection, fenced, self._locks.token(fenced))
             write(connection)
+
+
+def already_used(id: str) -> RunError:
+    """Return the error for a new run whose id is used."""
+    return RunError(f"Thread {id} was used already: `sleuth resume {id}` resumes it, `runs fork` branches from it.")
 
 
 def _thread(row: Row[Any]) -> Thread:

@@ -1,4 +1,4 @@
-"""Execution of a run: compile a method, stream its steps, resume after the budget was used up, and run sub-runs.
+"""Execution of a run: compile a method, stream its steps, read its states, and resume after the budget was used up.
 
 A checkpoint records the start of its piece of work (a start or a resume) and the seconds of the pieces before it. So a
 pause between a stop and a resume is not counted, a fork counts its own path, and reading a run gives the same number
@@ -6,29 +6,24 @@ every time. The work of a killed process after its last checkpoint is not counte
 """
 
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
-from hashlib import sha256
 from typing import Any
-from uuid import NAMESPACE_OID, uuid5
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, get_checkpoint_id
-from langgraph.graph import START
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import Command, StateSnapshot
 
-from sleuth.graphs.core.context import Context, MethodSettings, SubrunRequest, SubrunResult
-from sleuth.graphs.core.streaming import TokenStream
+from sleuth.graphs.core.context import Context
+from sleuth.graphs.core.state import SCHEMA_VERSION
 from sleuth.graphs.core.tracing import traced
-from sleuth.graphs.persistence.tables import LONGEST_NAME
-from sleuth.graphs.registry import configure, runnable
-from sleuth.tools.langgraph_internals import COPY
-from sleuth.tools.settings import Profile
+from sleuth.graphs.registry import runnable
+from sleuth.tools.errors import StoreTooNew, UnknownName
+from sleuth.tools.langgraph_internals import COPY, advance_clock
 
 RECURSION_LIMIT = 100_000
 """LangGraph's own step limit, far above the bounds of the methods."""
@@ -95,11 +90,28 @@ def parent_id(state: StateSnapshot | CheckpointTuple) -> str:
     return (state.parent_config and get_checkpoint_id(state.parent_config)) or ""
 
 
+def accept_state(state: StateSnapshot) -> StateSnapshot:
+    """Return the state. Raise StoreTooNew if a newer release wrote it. New checkpoints get later ids than this one."""
+    advance_clock(checkpoint_id_of(state))
+    version = int((state.values or {}).get("schema_version", 1))  # the first layout has no field for it
+    if version > SCHEMA_VERSION:
+        raise StoreTooNew(
+            f"This checkpoint was written by a newer release (state version {version}, this release reads up to "
+            f"{SCHEMA_VERSION}): upgrade sleuth to resume it."
+        )
+    return state
+
+
+def unknown_checkpoint(id: str, others: list[str]) -> UnknownName:
+    """Return the error for a checkpoint that a thread does not have."""
+    return UnknownName("checkpoint", id, others, "`sleuth runs history` shows them, by id, step and node.")
+
+
 async def newest_branch(graph: Compiled, config: RunnableConfig) -> AsyncGenerator[StateSnapshot]:
     """Yield the latest state of a thread and then its ancestors; each is read when it is needed."""
     at: RunnableConfig | None = config
     while at and (state := await graph.aget_state(at)).created_at:
-        yield state
+        yield accept_state(state)
         at = state.parent_config
 
 
@@ -126,79 +138,6 @@ def _is_out_of_budget(values: Mapping[str, Any]) -> bool:
     """Return whether a state records that the budget, or that of a sub-run, is used up."""
     ends: Iterable[Any] = (values.get("verdict"), values.get("hop"), *(values.get("hops") or {}).values())
     return bool(values.get("halted")) or any(end and end["status"] == "out_of_budget" for end in ends)
-
-
-# Sub-runs
-
-
-def subrun_thread(request: SubrunRequest) -> str:
-    """Return the name of a sub-run's thread: the outer run's name, abbreviated with a hash if it is too long."""
-    outer, place = request.parent, f".{request.number}.{request.place[:6]}"
-    if len(outer) + len(place) > LONGEST_NAME:
-        suffix = f"-{sha256(outer.encode()).hexdigest()[:12]}"
-        outer = outer[: LONGEST_NAME - len(suffix) - len(place)] + suffix
-    return outer + place
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckpointerSubruns:
-    """Sub-runs in threads of any checkpointer, such as that of a LangGraph server.
-
-    `context` is that of the outer run. `announce` is called with the thread before a sub-run begins.
-    """
-
-    saver: BaseCheckpointSaver[Any]
-    context: Context
-    profile: Profile = "default"
-    announce: Callable[[str, SubrunRequest], Awaitable[None]] | None = None
-
-    async def __call__(self, request: SubrunRequest) -> SubrunResult:
-        """Start or resume a sub-run. Thread ids are UUIDs, which LangGraph's servers require."""
-        id = str(uuid5(NAMESPACE_OID, f"{request.parent}/{request.number}/{request.place}"))
-        kind, wants_tokens = runnable(request.method), request.wants_tokens
-        settings = configure(kind, request.values, self.profile)
-        streams = TokenStream(answers=kind.answers, wants_tokens=wants_tokens) if wants_tokens else None
-        context = replace(
-            self.context,
-            settings=settings,
-            budget=request.budget,
-            token_stream=streams,
-            subruns=self,
-            started=time.monotonic(),
-        )
-        graph = compile_method(request.method, self.saver)
-        place, about = {"thread_id": id, "checkpoint_ns": ""}, {"graph_id": request.method}
-        config = RunnableConfig(configurable=place, metadata=about, recursion_limit=RECURSION_LIMIT)
-        if self.announce:
-            await self.announce(id, request)
-        await begin_subrun(graph, config, request, settings)
-        if (await graph.aget_state(config)).tasks:
-            async with aclosing(stream_steps(graph, None, config, context, control=request.control)) as steps:
-                async for step in steps:
-                    request.on_step({"thread": id, "method": request.method, "part_of": request.parent, **step})
-        return end_subrun(id, (await graph.aget_state(config)).values)
-
-
-async def begin_subrun(
-    graph: Compiled, config: RunnableConfig, request: SubrunRequest, settings: MethodSettings
-) -> None:
-    """Store the initial state of a sub-run in one write, unless it has begun."""
-    before = await graph.aget_state(config)
-    if before.values or before.tasks:
-        return
-    inputs = {"question": request.question, "notes": request.notes}
-    if not request.plan:
-        await graph.aupdate_state(config, inputs, as_node=START)
-        return
-    start = runnable(request.method).start_from_plan
-    assert start, f"{request.method} takes no plan"
-    await graph.aupdate_state(config, {**inputs, **start(request.plan, settings)}, as_node="plan")
-
-
-def end_subrun(thread: str, values: Mapping[str, Any]) -> SubrunResult:
-    """Return what the outer run keeps of a sub-run, from the values of its last state."""
-    fields = ("verdict", "notes", "calls", "warnings")
-    return SubrunResult(thread=thread, **{name: values[name] for name in fields})
 
 
 _BEGAN, _BEFORE = "sleuth_began", "sleuth_seconds_before"

@@ -14,14 +14,20 @@ from typing_extensions import is_typeddict
 
 from sleuth import prompts
 from sleuth.agents.model_calls.caller import CallRecord
+from sleuth.graphs.core.events import Step
 from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.core.state import Keyed, KeysOf, Question, find_hashes, merge_keys, same_question
-from sleuth.graphs.core.streaming import Step
 from sleuth.graphs.persistence.checkpoints import CheckpointSerializer
-from sleuth.graphs.persistence.tables import Origin, Thread
+from sleuth.graphs.persistence.thread import Origin, Thread
 from sleuth.graphs.registry import runnable
-from sleuth.graphs.runs.execution import checkpoint_id_of, newest_branch, now, parent_id, with_paused_clock
-from sleuth.graphs.runs.reading import accept_state, unknown_checkpoint
+from sleuth.graphs.runs.execution import (
+    checkpoint_id_of,
+    newest_branch,
+    now,
+    parent_id,
+    unknown_checkpoint,
+    with_paused_clock,
+)
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import RunError, UnknownName, UsageError
 from sleuth.tools.storage.id_prefix import complete_id
@@ -89,7 +95,7 @@ async def replay_steps(runs: RunService, id: str, *, known: Container[str] = ())
     async for state in newest_branch(runs.graph(thread), runs.config(thread)):
         ended = [
             Step(node=task.name, state="finished", update=dict(task.result), task=task.id, **about)
-            for task in accept_state(state).tasks
+            for task in state.tasks
             if task.name != START and task.result is not None
         ]
         if ended and all(step.task in known for step in ended):
@@ -309,7 +315,7 @@ async def _copy_to(
     _check_place(state, wrote, changes)
     if thread.method == CHAT:
         raise UsageError("A branch of a chat cannot have a name: fork it within its thread.")
-    origin = Origin(parent=thread.id, checkpoint=checkpoint_id_of(state))
+    origin = Origin(parent=thread.id, parent_checkpoint=checkpoint_id_of(state))
     forked = await runs.start_like(
         thread, thread.question, thread.method, origin=origin, values=thread.options.values, thread=name
     )
@@ -329,7 +335,7 @@ async def _fork_into(
     """Create a thread of another method that starts with this one's notes on sub-questions."""
     notes = merge_keys(state.values.get("notes", {}), [changes.get("notes", {})]).values()
     question = changes.get("question", state.values.get("question", thread.question))
-    origin = Origin(parent=thread.id, checkpoint=checkpoint_id_of(state))
+    origin = Origin(parent=thread.id, parent_checkpoint=checkpoint_id_of(state))
     forked = await runs.start_like(thread, question, into, origin=origin, thread=name)
     # A finding for the whole question would be taken for its answer.
     remaining = [note for note in notes if not same_question(note["question"], question)]

@@ -15,7 +15,8 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from sqlalchemy import Connection, delete, select, text
 
 from sleuth.graphs.core.state import find_hashes
-from sleuth.graphs.persistence.tables import Thread, checkpoint_tables
+from sleuth.graphs.persistence.tables import checkpoint_tables
+from sleuth.graphs.persistence.thread import Thread
 from sleuth.graphs.runs.execution import Compiled, checkpoint_id_of, parent_id
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import UsageError

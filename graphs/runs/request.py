@@ -4,15 +4,14 @@ from typing import Any, Self
 
 from pydantic import SkipValidation, field_validator, model_validator
 
-from sleuth.graphs.chat.small_talk import as_chat
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import DEFAULT_METHOD, MethodSettings, RunParameters
 from sleuth.graphs.core.method import CHAT, Method
 from sleuth.graphs.registry import configure, runnable
 from sleuth.tools.errors import UsageError
+from sleuth.tools.search.retriever import check_unicode
 from sleuth.tools.settings import Profile
 from sleuth.tools.storage.filters import parse_filter
-from sleuth.tools.text.normalization import check_unicode
 
 MAX_QUESTION = 20_000
 """Characters; longer questions are documents."""
@@ -71,10 +70,11 @@ class RunRequest(RunParameters):
         return configure(self.kind, self.values, self.profile)
 
     def resolved(self, *, default_method: str, profile: Profile) -> "RunRequest":
-        """Return the request with its method and profile. Small talk begins a chat instead of a run."""
-        method, values = as_chat(self.question, self.method or default_method, self.values)
-        about = {"method": method, "values": values, "default_method": default_method, "profile": profile}
-        return self.model_copy(update=about)
+        """Return the request with its method and profile; raise UsageError if a default method lacks a setting."""
+        about = {"method": self.method or default_method, "default_method": default_method, "profile": profile}
+        resolved = self.model_copy(update=about)
+        assert self.method or resolved.settings
+        return resolved
 
 
 def check_question(question: str) -> str:

@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from sleuth.agents.roles.surveying import ColumnKind, Operator
 from sleuth.graphs.core.answer import Citation
-from sleuth.tools.text.normalization import read_date
+from sleuth.graphs.evidence.comparison import read_date
 
 
 class Column(TypedDict):

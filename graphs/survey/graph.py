@@ -54,7 +54,7 @@ from sleuth.graphs.survey.cells import (
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search import DocumentLister, Query
 from sleuth.tools.search.retriever import list_all
-from sleuth.tools.text.normalization import markdown_table
+from sleuth.tools.text.markdown import markdown_table
 from sleuth.tools.types import Passage
 
 _SHOWN_ROWS = 20

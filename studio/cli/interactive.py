@@ -18,8 +18,8 @@ from sleuth.graphs.chat.small_talk import COMMANDS as CHAT_COMMANDS
 from sleuth.graphs.chat.small_talk import describe_commands, is_command, settings_of_command
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.events import Event
 from sleuth.graphs.core.method import CHAT
-from sleuth.graphs.core.streaming import Event
 from sleuth.graphs.evidence.answer_text import with_marks
 from sleuth.graphs.registry import METHODS
 from sleuth.studio.client.sleuth import Sleuth

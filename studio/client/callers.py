@@ -1,15 +1,8 @@
-"""Calls of coroutines from any thread and event loop.
-
-Connections of a coroutine belong to an `Opener`, whose event loop runs while it is called; without one, the coroutine
-opens and closes its connections itself.
-"""
+"""Calls of coroutines in the event loop of their `Opener`, from any thread and event loop."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from functools import partial
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
-
-from anyio.from_thread import start_blocking_portal
 
 from sleuth.studio.client.opening import Opener
 from sleuth.tools.errors import UsageError
@@ -17,23 +10,20 @@ from sleuth.tools.errors import UsageError
 T = TypeVar("T")
 
 
-async def call_in(opener: Opener | None, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
+async def call_in(opener: Opener, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Call a function in its event loop, from this one or another one; raise UsageError in a forked process."""
-    if opener:
-        opener.check()
-    if opener is None or opener.loop is asyncio.get_running_loop():
+    opener.check()
+    if opener.loop is asyncio.get_running_loop():
         return await function()
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(function(), opener.loop))
 
 
-def call_blocking(opener: Opener | None, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
+def call_blocking(opener: Opener, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Call a function from synchronous code, and wait for its result.
 
     Raises:
         UsageError: it was called in the thread of its event loop, which would wait forever, or in a forked process.
     """
-    if opener is None:
-        return run_sync(function)
     opener.check()
     try:
         is_same = asyncio.get_running_loop() is opener.loop
@@ -42,9 +32,3 @@ def call_blocking(opener: Opener | None, function: Callable[[], Coroutine[Any, A
     if is_same:
         raise UsageError("It was opened in this event loop, which a synchronous call would block: use `ainvoke`.")
     return asyncio.run_coroutine_threadsafe(function(), opener.loop).result()
-
-
-def run_sync(function: Callable[..., Awaitable[T]], *args: Any, **options: Any) -> T:  # noqa: ANN401 - the function's
-    """Call a function in a thread with an event loop of its own: this works where a loop is running, too."""
-    with start_blocking_portal() as portal:
-        return portal.call(partial(function, *args, **options))

@@ -24,9 +24,7 @@ from sleuth.tools.types import Hit
 Content = tuple[str, dict[str, Any]]
 
 
-def tool_of(
-    ask: Callable[[str], Coroutine[Any, Any, Answer]], method: str, *, opener: Opener | None = None
-) -> BaseTool:
+def tool_of(ask: Callable[[str], Coroutine[Any, Any, Answer]], method: str, *, opener: Opener) -> BaseTool:
     """Return a tool that answers a question with footnotes; its message has the whole answer as `artifact`.
 
     The tool returns the message of a `SleuthError` instead of an answer.
@@ -70,7 +68,7 @@ class SleuthRetriever(BaseRetriever):
     """
 
     search: Callable[..., Awaitable[list[Hit]]] = Field(repr=False)
-    opener: Opener | None = Field(default=None, repr=False)
+    opener: Opener = Field(repr=False)
     k: int = 5
     mode: Mode = "hybrid"
     where: str = ""

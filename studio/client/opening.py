@@ -1,15 +1,10 @@
-"""Who has opened a collection or a `Sleuth`: a process, by a lock and an event loop. Imports no LangGraph."""
+"""Who has opened a `Sleuth`: a process and its event loop."""
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UsageError
-from sleuth.tools.settings import Settings
-from sleuth.tools.storage.locks import LockMode, hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +25,3 @@ class Opener:
                 f"This Sleuth was opened in process {self.process}, and cannot be used in process {os.getpid()}, "
                 "which was forked from it. Call `sleuth.open` in the new process."
             )
-
-
-@asynccontextmanager
-async def open_collection(settings: Settings, mode: LockMode, *, command: str) -> AsyncIterator[Collection]:
-    """Open the collection of a home; `command` is the name of this process in the lock on the home.
-
-    Raises:
-        StoreBusy: another process holds the lock.
-        EmbedderChanged: the collection was built with another embedder.
-    """
-    async with (
-        hold(settings.home, mode, command=command, wait=settings.wait),
-        await Collection.open(settings) as collection,
-    ):
-        yield collection

@@ -2,11 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 from uuid import NAMESPACE_OID, uuid5
 
@@ -16,31 +14,30 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStore
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import StateGraph
 
-from sleuth.agents.model import DEMO_MODEL, Message, NamedModel, Reply, Request
 from sleuth.graphs.core.answer import Answer
-from sleuth.graphs.core.context import DEFAULT_METHOD, Budget, Context, RunOptions, Services
+from sleuth.graphs.core.context import DEFAULT_METHOD, Budget, Context, RunOptions
+from sleuth.graphs.core.events import Event
 from sleuth.graphs.core.method import CHAT, MODELLESS_METHOD
-from sleuth.graphs.core.streaming import Event, TokenStream, in_fresh_context
-from sleuth.graphs.core.thresholds import fitted_thresholds
-from sleuth.graphs.core.tracing import backend, check_callbacks
-from sleuth.graphs.core.triples import MemoryTriples, TripleStore
-from sleuth.graphs.evidence.reading_model import with_reading_roles
+from sleuth.graphs.core.subrun import in_fresh_context
+from sleuth.graphs.core.tokens import TokenStream
+from sleuth.graphs.core.tracing import check_callbacks
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.registry import METHODS, configure, runnable
-from sleuth.graphs.runs.execution import CheckpointerSubruns
+from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
+from sleuth.graphs.runs.subruns import CheckpointerSubruns
 from sleuth.studio.client.opening import Opener
+from sleuth.studio.client.services import MissingModel, open_client_or_missing, open_services
 from sleuth.tools.collection import Collection
-from sleuth.tools.errors import MissingPart, ModelTimeout, ModelUnavailable, RunError, SleuthError, needs_part
-from sleuth.tools.evidence_checker import EvidenceChecker
+from sleuth.tools.errors import ModelTimeout, ModelUnavailable, RunError, SleuthError, needs_part
+from sleuth.tools.home import open_home
 from sleuth.tools.search import Mode, Query, Retriever, find_mode
 from sleuth.tools.search.langchain import LangChainRetriever
 from sleuth.tools.search.vectors.embedder import LangChainEmbedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Listed
-from sleuth.tools.storage.locks import hold
 from sleuth.tools.types import Hit
 
 if TYPE_CHECKING:
@@ -50,29 +47,6 @@ if TYPE_CHECKING:
 
     from sleuth.graphs.runs.history import CheckpointView
     from sleuth.tools.web_pages.page import Page
-
-_PACKAGED = Path(__file__).parents[1] / "model_server"
-"""The folder with one folder for each packaged model, which may have fitted thresholds."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class MissingModel:
-    """The model of a `Sleuth` that was opened without a usable model server: every call raises the `reason`."""
-
-    reason: SleuthError
-    context_window: int = 0
-
-    def name_of(self, role: str) -> str:
-        """Return an empty name."""
-        return ""
-
-    async def call(self, request: Request) -> Reply:
-        """Raise the reason."""
-        raise self.reason
-
-    async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
-        """Raise the reason."""
-        raise self.reason
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,12 +103,17 @@ class Sleuth:
     ) -> AsyncGenerator[Event]:
         """Start the run of a request; yield what `stream` yields."""
         check_callbacks(callbacks)
+        is_named, start = request.method is not None, self.runs.start
         request = request.resolved(default_method=self.default_method, profile=self.settings.profile)
+        if not is_named or request.thread or request.kind.name == CHAT:
+            from sleuth.graphs.chat.sending import as_chat, send
+
+            request, start = request if is_named else as_chat(request), partial(send, self.runs)
         if self.model_problem and request.kind.needs_model and request.kind.name != CHAT:  # a chat stores the message
             raise self.model_problem
         if self.searched is self.collection and (request.with_collection or not request.pages):
             await self.collection.require_documents(request.where)
-        id = await self.runs.start(request)
+        id = await start(request)
         wants_tokens = (lambda: True) if deltas else None
         async with aclosing(self.runs.run(id, wants_tokens=wants_tokens, callbacks=callbacks)) as events:
             async for event in events:
@@ -172,7 +151,10 @@ class Sleuth:
         if update:
             await self.runs.queue_survey_update(thread)
         if reply is not None:
-            await self.runs.reply(thread, reply)
+            from sleuth.graphs.chat.sending import reply_to
+
+            async with self.runs.hold(thread) as held:
+                await reply_to(held, reply)
         events = self.runs.run(thread, budget=budget, callbacks=check_callbacks(callbacks))
         return await in_fresh_context(last_answer(events))
 
@@ -221,6 +203,20 @@ class Sleuth:
         """Return documents with `find` in their title that match a filter, ordered by id, after the id `after`."""
         self.opener.check()
         return await self.collection.documents(limit=limit, after=after, find=find, where=where)
+
+    async def delete(self, *ids: str) -> int:
+        """Delete documents from the catalogue and all indexes; return their number.
+
+        Raises:
+            UnknownName: a document does not exist; none is deleted.
+            StoreBusy: another process changes the documents.
+        """
+        from sleuth.tools.ingestion.ingestion import Ingestion
+
+        self.opener.check()
+        lock = self.runs.store.home.lock.hold("exclusive", wait=self.settings.wait)
+        async with lock, Ingestion(self.collection) as ingestion:
+            return await ingestion.delete(ids)
 
     def as_tool(self, /, method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa: ANN401 - those of ask
         """Return a method as a LangChain tool of another agent; `options` are those of `ask`."""
@@ -271,6 +267,14 @@ class Sleuth:
         options["thread"] = thread
         return await self.ask(question, **options)
 
+    @staticmethod
+    def graph(name: str) -> StateGraph[Any, Context, Any, Any]:
+        """Return the uncompiled state machine of a method or of `chat`, for other applications.
+
+        Run it with a `context`; auto and chat, which run other methods, need its `saver`.
+        """
+        return runnable(name).graph()
+
     def context(
         self,
         name: str,
@@ -279,7 +283,7 @@ class Sleuth:
         budget: Budget | None = None,
         saver: BaseCheckpointSaver[Any] | None = None,
     ) -> Context:
-        """Return the context with which another application runs `sleuth.graph(name)`.
+        """Return the context with which another application runs a `graph`.
 
         Args:
             name: a method, or chat.
@@ -347,18 +351,16 @@ async def open_sleuth(
     """
     if settings is None:
         settings = await asyncio.to_thread(Settings)
-    if settings.tracing == "otel":
-        await asyncio.to_thread(lambda: backend(settings.tracing).open_tracer())
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(open_client_or_missing(settings, model))
-        await stack.enter_async_context(hold(settings.home, "search", command=command, wait=settings.wait))
-        langchain_embedder = LangChainEmbedder(embedder) if embedder else None
-        collection = await stack.enter_async_context(await Collection.open(settings, embedder=langchain_embedder))
+        home = await stack.enter_async_context(open_home(settings, "search", command=command))
+        own = LangChainEmbedder(embedder) if embedder else None
+        collection = await stack.enter_async_context(await Collection.open(settings, home=home, embedder=own))
         if reranker:
             from sleuth.tools.search.reranker import CompressorReranker
 
             collection.reranker = CompressorReranker(reranker)
-        store = await stack.enter_async_context(open_store(settings))
+        store = await stack.enter_async_context(open_store(settings, home))
         services = await stack.enter_async_context(open_services(settings, client, collection))
         if retriever:
             services = replace(services, retriever=LangChainRetriever(retriever))
@@ -368,89 +370,4 @@ async def open_sleuth(
             settings=settings,
             model=client.name_of("default"),
             model_problem=client.reason if isinstance(client, MissingModel) else None,
-        )
-
-
-@asynccontextmanager
-async def open_client(
-    settings: Settings, model: BaseChatModel | Mapping[str, BaseChatModel] | None = None
-) -> AsyncIterator[NamedModel]:
-    """Open the model client. Without a LangChain model, LLMClient is imported now: other commands start without it.
-
-    Raises:
-        ModelError: no model server answers in time.
-    """
-    if model is None:
-        client = await asyncio.to_thread(import_module, "sleuth.agents.llm.client")
-        async with client.LLMClient.open(settings) as opened:
-            yield opened
-        return
-    with needs_part("langchain", "A LangChain model"):
-        from sleuth.agents.llm.chat_models import ChatModels
-
-    models = model if isinstance(model, Mapping) else {"default": model}
-    yield ChatModels(models, concurrency=settings.concurrency, seconds=settings.timeout)
-
-
-@asynccontextmanager
-async def open_client_or_missing(
-    settings: Settings, model: BaseChatModel | Mapping[str, BaseChatModel] | None = None
-) -> AsyncIterator[NamedModel]:
-    """Open the model client, or a `MissingModel` if the model server cannot be used: a search needs none."""
-    async with AsyncExitStack() as stack:
-        client: NamedModel
-        try:
-            client = await stack.enter_async_context(open_client(settings, model))
-        except SleuthError as error:
-            if model is not None:
-                raise
-            client = MissingModel(reason=error)
-        yield client
-
-
-@asynccontextmanager
-async def open_services(
-    settings: Settings, model: NamedModel, collection: Collection, *, triples: "TripleStore | None" = None
-) -> AsyncIterator[Services]:
-    """Open the services of runs with an open model client and collection.
-
-    Args:
-        settings: the settings of the home.
-        model: the model client.
-        collection: the open collection.
-        triples: the triples that runs share, by default those of the collection, which are also the knowledge graph if
-            the settings name none.
-
-    Raises:
-        StoreError: a fitted threshold or the knowledge graph's file cannot be read.
-        MissingExtra: SLEUTH_TRACING is `otel`, and the extra `otel` is not installed.
-    """
-    if settings.tracing == "otel":
-        await asyncio.to_thread(lambda: backend(settings.tracing).open_tracer())
-    checker = await asyncio.to_thread(EvidenceChecker.of_settings, settings)
-    stored = None
-    if triples is None:
-        with suppress(MissingPart):  # without the part `triples` each process has its own
-            stored = collection.triples(model=model.name_of("extractor"))
-    async with AsyncExitStack() as stack:
-        graph = None
-        if "hybrid-rag" in METHODS and (settings.knowledge_graph or (stored and await stored.any())):
-            from sleuth.graphs.methods.hybrid_rag.knowledge_graph.backends import open_graph
-
-            graph = await stack.enter_async_context(open_graph(settings.knowledge_graph, stored, proxy=settings.proxy))
-        yield Services(
-            model=with_reading_roles(model, checker, settings.models),
-            retriever=collection,
-            embedder=collection.embedder,
-            triples=triples or stored or MemoryTriples(),
-            graph=graph,
-            tracing=settings.tracing,
-            trace_texts=settings.trace_texts,
-            require_citations=bool(settings.require_citations),
-            demo=model.name_of("default") == DEMO_MODEL,
-            checker=checker,
-            home=settings.home,
-            thresholds=await asyncio.to_thread(
-                lambda: fitted_thresholds([settings.home, *_PACKAGED.glob("*/")], model.name_of)
-            ),
         )

@@ -7,7 +7,7 @@ import ctypes
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
 from contextlib import ExitStack, aclosing, contextmanager
 from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, cast
 
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -17,9 +17,8 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStore
 
 from sleuth.graphs.core.context import RunOptions
-from sleuth.graphs.core.streaming import Event
+from sleuth.graphs.core.events import Event
 from sleuth.studio.client import functions
-from sleuth.studio.client.callers import run_sync
 from sleuth.studio.client.sleuth import Sleuth, open_sleuth
 from sleuth.tools.settings import Settings
 
@@ -30,18 +29,9 @@ T = TypeVar("T")
 def _blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> T:
-        return run_sync(function, *args, **options)
-
-    return call
-
-
-def _blocking_method(
-    method: Callable[Concatenate[Sleuth, P], Coroutine[Any, Any, T]],
-) -> "Callable[Concatenate[SyncSleuth, P], T]":
-    @wraps(method)
-    def call(self: "SyncSleuth", /, *args: P.args, **options: P.kwargs) -> T:
-        found: T = self.portal.call(partial(method, self.opened, *args, **options))
-        return found
+        with start_blocking_portal() as portal:
+            result: T = portal.call(partial(function, *args, **options))
+        return result
 
     return call
 
@@ -54,6 +44,12 @@ def _in_loop(method: Callable[Concatenate[Sleuth, P], T]) -> "Callable[Concatena
         return self.portal.call(partial(method, self.opened, *args, **options))
 
     return call
+
+
+def _blocking_method(
+    method: Callable[Concatenate[Sleuth, P], Coroutine[Any, Any, T]],
+) -> "Callable[Concatenate[SyncSleuth, P], T]":
+    return _in_loop(cast("Callable[Concatenate[Sleuth, P], T]", method))  # the portal waits for its result
 
 
 class SyncSleuth:
@@ -75,6 +71,7 @@ class SyncSleuth:
     history = _blocking_method(Sleuth.history)
     fork = _blocking_method(Sleuth.fork)
     documents = _blocking_method(Sleuth.documents)
+    delete = _blocking_method(Sleuth.delete)
 
     as_subgraph = _in_loop(Sleuth.as_subgraph)
     as_retriever = _in_loop(Sleuth.as_retriever)
@@ -106,13 +103,8 @@ def open(
 
 
 ask = _blocking(functions.ask)
-resume = _blocking(functions.resume)
-history = _blocking(functions.history)
-fork = _blocking(functions.fork)
 ingest = _blocking(functions.ingest)
 search = _blocking(functions.search)
-documents = _blocking(functions.documents)
-delete = _blocking(functions.delete)
 
 
 def stream(

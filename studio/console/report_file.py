@@ -7,7 +7,8 @@ from io import BytesIO
 from sleuth.graphs.core.answer import Answer, Citation
 from sleuth.graphs.evidence.answer_text import with_marks
 from sleuth.studio.console.output import Formats
-from sleuth.tools.text.normalization import escape_markdown, single_line
+from sleuth.tools.text.markdown import escape_markdown
+from sleuth.tools.text.normalization import single_line
 
 _KINDS = {"# ": ("h1", "Title"), "## ": ("h2", "Heading 1"), "- ": ("li", "List Bullet"), "": ("p", "Normal")}
 """HTML tag and Word style of a line by its beginning."""
@@ -33,10 +34,7 @@ def _source(citation: Citation) -> str:
 
 
 def _md(answer: Answer) -> bytes:
-    notes = [
-        f"[^{number}]: {escape_markdown(_source(citation))}"
-        for number, citation in enumerate(answer.citations, start=1)
-    ]
+    notes = [f"[^{number}]: {escape_markdown(_source(each))}" for number, each in enumerate(answer.citations, start=1)]
     lines = [
         "".join(f"[^{piece}]" if at % 2 else escape_markdown(piece) for at, piece in enumerate(line))
         for line in _lines(answer)

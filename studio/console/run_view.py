@@ -12,7 +12,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from sleuth.graphs.core.answer import Answer, Citation, Cost, Graph, Subrun, Support, is_weak
-from sleuth.graphs.core.streaming import Event, Step
+from sleuth.graphs.core.events import Event, Step
 from sleuth.graphs.evidence.answer_text import with_marks
 from sleuth.graphs.registry import runnable
 from sleuth.studio.console.output import Listing, counted

@@ -12,7 +12,7 @@ from rich.text import Text
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.survey.cells import cell_text
 from sleuth.studio.console.output import Formats, Listing
-from sleuth.tools.text.normalization import escape_markdown, markdown_table
+from sleuth.tools.text.markdown import escape_markdown, markdown_table
 
 Table = Mapping[str, Any]
 """The table of an `Answer`."""

@@ -25,7 +25,7 @@ from sleuth.studio.evaluation.scoring import (
     scores_by,
 )
 from sleuth.tools.errors import UsageError
-from sleuth.tools.text.normalization import markdown_table
+from sleuth.tools.text.markdown import markdown_table
 
 Rows = list[list[str]]
 

@@ -23,7 +23,8 @@ from sleuth.graphs.persistence.tables import LONGEST_NAME
 from sleuth.graphs.registry import method
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
-from sleuth.studio.client.sleuth import last_answer, open_client, open_client_or_missing, open_services
+from sleuth.studio.client.services import open_client, open_client_or_missing, open_services
+from sleuth.studio.client.sleuth import last_answer
 from sleuth.studio.evaluation.data import GoldQuestion, System
 from sleuth.studio.evaluation.gold import KnownGold, Players, shown_gold
 from sleuth.studio.evaluation.models import BudgetSpent, EvaluationBudget, EvaluationModel
@@ -182,8 +183,7 @@ async def open_runner(
     async with AsyncExitStack() as stack:
         model = players.model if players else None
         if model is None:
-            open_model = open_client if needs_model else open_client_or_missing
-            model = await stack.enter_async_context(open_model(settings))
+            model = await stack.enter_async_context((open_client if needs_model else open_client_or_missing)(settings))
         services = await stack.enter_async_context(open_services(settings, model, collection, triples=MemoryTriples()))
         model = cast("NamedModel", services.model)  # in some roles the evidence checker
         store, gold = await stack.enter_async_context(open_store(settings)), KnownGold(collection)

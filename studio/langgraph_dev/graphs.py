@@ -21,13 +21,14 @@ from langgraph.types import Command
 from langgraph_sdk import get_client
 from pydantic import ValidationError, create_model
 
+from sleuth.graphs.chat.sending import read_reply
 from sleuth.graphs.core.context import Budget, Context, SubrunRequest
 from sleuth.graphs.core.method import CHAT, describe_errors
 from sleuth.graphs.core.tracing import traced
 from sleuth.graphs.registry import METHODS, OTHERS, runnable, without_replies
-from sleuth.graphs.runs.execution import RECURSION_LIMIT, CheckpointerSubruns
+from sleuth.graphs.runs.execution import RECURSION_LIMIT
 from sleuth.graphs.runs.request import check_question
-from sleuth.graphs.runs.turns import read_reply
+from sleuth.graphs.runs.subruns import CheckpointerSubruns
 from sleuth.studio.client.sleuth import Sleuth, open_sleuth
 from sleuth.studio.server.schemas.runs import BudgetForm
 from sleuth.tools.errors import RunError, SleuthError, UsageError

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
-from sleuth.studio.client.sleuth import open_client
+from sleuth.studio.client.services import open_client
 from sleuth.studio.mcp import mcp_app
 from sleuth.studio.server import langgraph_api
 from sleuth.studio.server.middleware.auth import Authentication, Keys

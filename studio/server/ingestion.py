@@ -36,7 +36,6 @@ from sleuth.tools import errors
 from sleuth.tools.documents.loading import SIDECAR
 from sleuth.tools.ingestion.ingestion import Ingestion, IngestProgress
 from sleuth.tools.storage.database import in_thread, is_database_error, is_refused, make_tables, transaction
-from sleuth.tools.storage.locks import HomeLock
 from sleuth.tools.types import now
 
 _log = logging.getLogger(__name__)
@@ -212,9 +211,9 @@ def _row(ingest: Ingest) -> dict[str, Any]:
 class IngestionWorker:
     """Accepts uploads and ingests those of each owner in order; call `recover()` first."""
 
-    def __init__(self, tenants: Tenants, home_lock: HomeLock, uploads: Uploads, telemetry: Telemetry) -> None:
+    def __init__(self, tenants: Tenants, uploads: Uploads, telemetry: Telemetry) -> None:
         self._tenants = tenants
-        self._home_lock = home_lock
+        self._home_lock = tenants.store.home.lock
         self.uploads = uploads
         self._pending: dict[str, Ingest] = {}
         """The uploads that have not ended, with progress that is not stored."""

@@ -5,7 +5,8 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from sleuth.tools.storage.database import is_away, retry
+from sleuth.tools.retry import retry
+from sleuth.tools.storage.database import is_away
 
 _log = logging.getLogger(__name__)
 

@@ -14,18 +14,18 @@ from langchain_core.messages import AnyMessage, HumanMessage
 from langgraph.types import StateSnapshot
 
 from sleuth.agents.formatting import Turn
-from sleuth.graphs.chat.messages import append_messages
+from sleuth.graphs.chat.messages import append_messages, messages_of
 from sleuth.graphs.chat.question_rewriting import RewrittenQuestion, rewrite_question
 from sleuth.graphs.chat.references import resolve_references
-from sleuth.graphs.chat.small_talk import settings_of_command
+from sleuth.graphs.chat.sending import as_chat, send, settings_after
 from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.persistence.tables import Thread
+from sleuth.graphs.persistence.thread import Thread
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.pruning import remove_runs
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
-from sleuth.graphs.runs.turns import messages_of, require_timely_reply
+from sleuth.graphs.runs.turns import require_timely_reply
 from sleuth.studio.server.ingestion import IngestionWorker, Uploads
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.middleware.limits import Quota
@@ -34,9 +34,9 @@ from sleuth.studio.server.runs.worker import RunWorker
 from sleuth.studio.server.telemetry.metrics import Telemetry
 from sleuth.studio.server.telemetry.readiness import ReadinessProbe
 from sleuth.studio.tenants import ModelOpener, Tenants
+from sleuth.tools.home import Home
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.locks import HomeLock
 
 _log = logging.getLogger(__name__)
 
@@ -48,14 +48,12 @@ class ServerState:
         """Create missing tables; blocks."""
         self.settings, self.tenants, self.telemetry = tenants.settings, tenants, telemetry
         engine = tenants.store.engine
-        self.home_lock = HomeLock(self.settings.home, "sleuth serve")
+        self.home_lock = tenants.store.home.lock
         self.log = EventLog(engine)
         self.quota = Quota(engine, tokens_a_day=self.settings.tokens_a_day)
-        self.run_worker = RunWorker(
-            tenants=tenants, log=self.log, home_lock=self.home_lock, quota=self.quota, telemetry=telemetry
-        )
+        self.run_worker = RunWorker(tenants=tenants, log=self.log, quota=self.quota, telemetry=telemetry)
         uploads = Uploads(engine, self.settings.home / "uploads")
-        self.ingestion = IngestionWorker(tenants, self.home_lock, uploads, telemetry)
+        self.ingestion = IngestionWorker(tenants, uploads, telemetry)
         self.readiness = ReadinessProbe(self.settings, engine)
 
     def is_operator(self, owner: str) -> bool:
@@ -74,7 +72,7 @@ async def open_server_state(
 ) -> AsyncIterator[ServerState]:
     """Open the store, start the workers, and resume the work of the previous server."""
     async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(open_store(settings))
+        store = await stack.enter_async_context(open_store(settings, Home(settings, "sleuth serve")))
         resources = await stack.enter_async_context(AsyncExitStack())
         tenants = Tenants(settings, store, open_model, embedder, resources)
         server = await asyncio.to_thread(ServerState, tenants, telemetry)
@@ -157,34 +155,27 @@ class Access:
         Raises:
             UsageError: an invalid question or setting.
         """
-        request = request.resolved(
-            default_method=await self.server.tenants.default_method(), profile=self.server.settings.profile
-        )
+        default, profile = await self.server.tenants.default_method(), self.server.settings.profile
+        request = as_chat(request.resolved(default_method=default, profile=profile))
+        worker, chat = self.server.run_worker, None
         if request.kind.name == CHAT and request.thread and not request.after:
             chat = await self.runs.store.threads.find(request.thread)
-            if chat and chat.method == CHAT and not chat.is_empty:
-                return await self._send(chat, request)
-        id = await self.server.run_worker.runs(self.owner).start(request)
-        await self.server.run_worker.begin(self.owner, id)
+        if chat and chat.method == CHAT and not chat.is_empty and chat.state != "waiting":
+            id = await self._queue(chat, request)
+        else:  # a reply to what the chat waits for does not wait
+            id = await send(worker.runs(self.owner), request, seen=chat)
+        await worker.begin(self.owner, id)
         return id
 
-    async def _send(self, chat: Thread, request: RunRequest) -> str:
-        """Store the next message of a chat; its turn begins now, or when the turns before it have ended.
-
-        A reply to what the chat waits for does not wait.
-        """
-        worker = self.server.run_worker
-        if chat.state == "waiting":
-            await worker.runs(self.owner).continue_thread(chat, request)
-        else:
-            require_timely_reply(chat, request.question)
-            values, queued = {**chat.options.values}, await worker.queue.messages(chat.id)
-            for each in (*queued.values(), request):
-                values |= {**each.values, **settings_of_command(each.question)}
-            configure(runnable(CHAT), values, chat.options.profile)
-            message = request.model_copy(update={"message_id": request.message_id or uuid4().hex})
-            await worker.queue.add_message(self.owner, message)
-        await worker.begin(self.owner, chat.id)
+    async def _queue(self, chat: Thread, request: RunRequest) -> str:
+        """Store the next message of a chat; its turn begins when the turns before it have ended."""
+        require_timely_reply(chat, request.question)
+        queue, values = self.server.run_worker.queue, chat.options.values
+        for each in (*(await queue.messages(chat.id)).values(), request):
+            values = settings_after(values, each)
+        configure(runnable(CHAT), values, chat.options.profile)
+        message = request.model_copy(update={"message_id": request.message_id or uuid4().hex})
+        await queue.add_message(self.owner, message)
         return chat.id
 
     async def messages(self, chat: Thread, state: StateSnapshot) -> list[AnyMessage]:

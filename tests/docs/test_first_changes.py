@@ -9,7 +9,7 @@ from scenes import Case, Replying, Shelf, example, passage
 from scripted_model import ScriptedModel
 
 from sleuth.graphs.registry import GROUP, METHODS, Registry, configure
-from sleuth.graphs.runs.execution import CheckpointerSubruns
+from sleuth.graphs.runs.subruns import CheckpointerSubruns
 from sleuth.tools.errors import UsageError
 
 PAGE = Path(__file__).parents[2] / "docs" / "contributing" / "first-changes.md"

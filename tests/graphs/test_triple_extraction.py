@@ -17,13 +17,14 @@ from sleuth.graphs.methods.ras.triple_graph import prompt_version
 from sleuth.graphs.triple_extraction import BATCH, Extraction, ExtractionReport
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.storage.catalogue import Catalogue
+from sleuth.tools.storage.database import open_engine
 
 MANY = BATCH + 6
 
 
 @pytest.fixture
 def catalogue(tmp_path: Path) -> Iterator[Catalogue]:
-    opened = Catalogue(f"sqlite:///{tmp_path}/catalogue.db", owner="local", collection="default")
+    opened = Catalogue(open_engine(f"sqlite:///{tmp_path}/catalogue.db"), owner="local", collection="default")
     opened.put_documents([entry(f"d{at}", f"Oda {at} was born in Varn.", title=f"Oda {at}") for at in range(MANY)])
     yield opened
     opened.close()

@@ -18,7 +18,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from sleuth.tools.collection.index_set import IndexSet, OnIndexed, ignore
-from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced, needs_part
+from sleuth.tools.errors import UsageError, VectorsReplaced, needs_part
+from sleuth.tools.home import Home
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.search.index import Index, IndexName
 from sleuth.tools.search.keyword_index import KeywordIndex
@@ -31,7 +32,6 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue, Listed
 from sleuth.tools.storage.database import catalogue_url, in_thread, warn_of_loss
 from sleuth.tools.storage.filters import parse_filter
-from sleuth.tools.storage.locks import require_restored
 from sleuth.tools.types import Document, Hit, Passage
 
 if TYPE_CHECKING:
@@ -91,8 +91,15 @@ class Collection:
 
     @classmethod
     @in_thread
-    def open(cls, settings: Settings, *, embedder: Embedder | None = None, check_embedder: bool = True) -> Self:
-        """Open the collection of the settings; indexes and models are loaded when they are first needed.
+    def open(
+        cls,
+        settings: Settings,
+        *,
+        home: Home | None = None,
+        embedder: Embedder | None = None,
+        check_embedder: bool = True,
+    ) -> Self:
+        """Open the collection of the settings, in their home; indexes and models are loaded when they are first needed.
 
         Raises:
             EmbedderChanged: the collection was built with another embedder (unless `check_embedder` is off, which
@@ -100,17 +107,10 @@ class Collection:
             StoreTooNew: a newer release wrote it.
         """
         embedder = embedder or make_embedder(settings)
-        try:
-            settings.home.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StoreError(
-                f"SLEUTH_HOME ({settings.home}) cannot be created: {error}. Set it to another folder."
-            ) from error
-        require_restored(settings.home)
-        url = catalogue_url(settings.home, settings.database_url)
+        engine = (home or Home(settings)).engine(catalogue_url(settings.home, settings.database_url))
         if settings.database_url is None:
             warn_of_loss(settings.home / "catalogue.db", settings.home.glob("keywords/*"))
-        catalogue = Catalogue(url, owner=settings.owner, collection=settings.collection)
+        catalogue = Catalogue(engine, owner=settings.owner, collection=settings.collection)
         built_with = catalogue.embedder()
         if check_embedder and built_with is not None and embedder.name not in (built_with, NONE):
             catalogue.close()

@@ -27,7 +27,7 @@ from sleuth.tools.search.vectors.embedder import no_embedder
 from sleuth.tools.search.vectors.index import MAX_EXACT
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue
-from sleuth.tools.storage.database import remedy_of
+from sleuth.tools.storage.disk import remedy_of
 from sleuth.tools.storage.locks import changing_processes
 from sleuth.tools.text.language import KeywordTerms, find_terms
 from sleuth.tools.text.names import PassageNames, find_names

@@ -14,7 +14,7 @@ from sleuth.tools.documents.loading import NO_LOADERS, Loaders, is_sidecar
 from sleuth.tools.documents.readers import formats
 from sleuth.tools.documents.resource_limits import is_folder, ordinary_size, printable
 from sleuth.tools.errors import DocumentError, UsageError, needs_part
-from sleuth.tools.text.normalization import decode
+from sleuth.tools.text.encodings import decode
 
 NOT_READ = "files of this type are not read. Convert it, for example to PDF or text."
 HIDDEN = "is hidden. Name it to read it."

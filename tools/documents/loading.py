@@ -45,7 +45,8 @@ from sleuth.tools.documents.worker import Worker, WorkerError
 from sleuth.tools.errors import DocumentError, needs_part
 from sleuth.tools.places import Marks, location, places_within
 from sleuth.tools.text.encoded_data import LEFT_OUT, without_encoded_data
-from sleuth.tools.text.normalization import decode, encoding_doubt, normalize, title_from
+from sleuth.tools.text.encodings import decode, encoding_doubt
+from sleuth.tools.text.normalization import normalize, title_from
 
 SIDECAR = ".meta.json"
 """Added to the name of a file, the name of a file of its properties."""

@@ -23,6 +23,7 @@ from sleuth.tools.documents.loading import read_original
 from sleuth.tools.documents.parallel_reading import LocalWorkers, Workers, default_workers
 from sleuth.tools.documents.resource_limits import Bounds
 from sleuth.tools.errors import DocumentError, MissingPart, StoreError, UsageError, needs_part
+from sleuth.tools.home import open_home
 from sleuth.tools.ingestion.batch_reader import Batch, BatchReader, Failure
 from sleuth.tools.search.index import IndexName
 from sleuth.tools.search.vectors import Embedder
@@ -31,7 +32,7 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Difference, Entry, Stored
 from sleuth.tools.storage.database import in_thread
 from sleuth.tools.storage.filters import RESERVED
-from sleuth.tools.storage.locks import LockMode, hold
+from sleuth.tools.storage.locks import LockMode
 
 _log = logging.getLogger(__name__)
 
@@ -118,9 +119,9 @@ async def open_ingestion(
         EmbedderChanged: the collection was built with another embedder.
     """
     mode: LockMode = "exclusive" if check_embedder else "alone"  # searches wait for a rebuild with another embedder
-    async with hold(settings.home, mode, command=command, wait=settings.wait):
+    async with open_home(settings, mode, command=command) as home:
         embedder = embedder or await asyncio.to_thread(make_passage_embedder, settings)
-        opening = Collection.open(settings, embedder=embedder, check_embedder=check_embedder)
+        opening = Collection.open(settings, home=home, embedder=embedder, check_embedder=check_embedder)
         async with await opening as collection, Ingestion(collection) as ingestion:
             yield ingestion
 

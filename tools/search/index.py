@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from sleuth.tools.errors import StoreError
-from sleuth.tools.storage.database import remedy_of
+from sleuth.tools.storage.disk import remedy_of
 from sleuth.tools.types import Passage
 
 IndexName = Literal["keyword", "graph", "dense"]

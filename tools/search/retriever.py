@@ -6,7 +6,6 @@ from typing import Literal, Protocol, Self, get_args, runtime_checkable
 
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.storage.catalogue import Listed
-from sleuth.tools.text.normalization import check_unicode
 from sleuth.tools.types import Hit, Passage
 
 MAX_QUERY_CHARS = 4_000
@@ -52,6 +51,14 @@ class Query:
         if len(self.text) <= MAX_QUERY_CHARS:
             return self
         return replace(self, text=self.text[: MAX_QUERY_CHARS + 1].rsplit(None, 1)[0][:MAX_QUERY_CHARS])
+
+
+def check_unicode(question: str) -> None:
+    """Raise UsageError for a question with bytes of another encoding, which cannot be stored or sent."""
+    try:
+        question.encode()
+    except UnicodeEncodeError:
+        raise UsageError("The question holds bytes that are not UTF-8: check the terminal's encoding.") from None
 
 
 class Retriever(Protocol):

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from sqlalchemy import (
-    URL,
     ColumnElement,
     Connection,
+    Engine,
     Row,
     Select,
     Table,
@@ -27,7 +27,7 @@ from sqlalchemy import (
 )
 
 from sleuth.tools.errors import UnknownName, UsageError, needs_part
-from sleuth.tools.storage.database import batches, open_engine, transaction
+from sleuth.tools.storage.database import batches, transaction
 from sleuth.tools.storage.filters import Filter
 from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id, select_similar
 from sleuth.tools.storage.schema import (
@@ -132,11 +132,11 @@ def _differences(batch: Mapping[str, Entry], rows: Mapping[str, Row[Any]]) -> di
 class Catalogue:
     """Documents and passages of one owner's collection, in SQLite or Postgres."""
 
-    def __init__(self, url: str | URL, *, owner: str, collection: str) -> None:
+    def __init__(self, engine: Engine, *, owner: str, collection: str) -> None:
         self.owner = owner
         self.collection = collection
         self.place = {"owner": owner, "collection": collection}
-        self.engine = open_engine(url)
+        self.engine = engine
         try:
             with self._begin(write=True) as connection:
                 prepare_tables(connection)

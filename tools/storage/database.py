@@ -1,17 +1,13 @@
-"""Databases: a SQLite file or Postgres, with the guarantees that the catalogue needs, and retries of what fails."""
+"""Databases: a SQLite file or Postgres, with the guarantees that the catalogue needs."""
 
 import asyncio
 import logging
-import math
-import os
-import shutil
 import sqlite3
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
-from time import monotonic
 from typing import Any, ParamSpec, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, MetaData, create_engine, event, make_url, text
@@ -19,6 +15,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, Operationa
 from sqlalchemy.exc import TimeoutError as PoolExhausted
 
 from sleuth.tools.errors import StoreError, UsageError, extra
+from sleuth.tools.storage.disk import remedy_of
 
 _log = logging.getLogger(__name__)
 
@@ -205,56 +202,3 @@ def _begin_sqlite(connection: Connection) -> None:
 def _begin_postgres(connection: Connection) -> None:
     if connection.get_execution_options().get("sleuth_write", False):
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITER_LOCK})
-
-
-_FULL = 16 << 20
-"""Free bytes below which a failed write is due to the disk."""
-
-FULL_DISK = (
-    "The disk is full. Deleting documents or runs needs some space, too: free some elsewhere, or stop sleuth and "
-    "delete the folders `keywords` and `mentions` in SLEUTH_HOME: they are rebuilt once there is space."
-)
-
-
-def remedy_of(file: Path, otherwise: str) -> str:
-    """Return what to do about a file that cannot be used; `otherwise` unless descriptors, rights or space lack."""
-    try:
-        with ExitStack() as opened:
-            for _ in range(16):  # an operation of SQLite or tantivy may need several, and its error does not name it
-                opened.enter_context(Path(os.devnull).open("rb"))
-    except OSError:
-        return "This process may open no more files: raise the limit (`ulimit -n`, LimitNOFILE of systemd)."
-    folder = next(folder for folder in file.parents if folder.exists())
-    if not os.access(folder, os.W_OK):
-        return f"{folder} is read-only: SLEUTH_HOME must be a folder that can be written."
-    return FULL_DISK if shutil.disk_usage(folder).free < _FULL else otherwise
-
-
-async def retry(
-    attempt: Callable[[], Awaitable[T]],
-    is_temporary: Callable[[Exception], bool],
-    *,
-    pause: float,
-    max_wait: float = math.inf,
-    on_wait: Callable[[Exception], None] = lambda _: None,
-) -> T:
-    """Return the result of `attempt`, repeated every `pause` seconds while it fails with temporary errors.
-
-    Args:
-        attempt: the operation.
-        is_temporary: whether an error may pass; any other one is raised immediately.
-        pause: seconds between two attempts.
-        max_wait: the most seconds; the last error is raised after them.
-        on_wait: is called once, with the first error.
-    """
-    deadline, is_waiting = monotonic() + max_wait, False
-    while True:
-        try:
-            return await attempt()
-        except Exception as error:
-            if not is_temporary(error) or monotonic() >= deadline:
-                raise
-            if not is_waiting:
-                on_wait(error)
-            is_waiting = True
-        await asyncio.sleep(min(pause, max(0.0, deadline - monotonic())))

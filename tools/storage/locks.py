@@ -21,14 +21,13 @@ from uuid import uuid4
 from filelock import AsyncReadWriteLock, BaseFileLock, FileLock, Timeout
 
 from sleuth.tools.errors import StoreBusy, StoreError
-from sleuth.tools.storage.database import remedy_of, retry
+from sleuth.tools.retry import retry
+from sleuth.tools.storage.disk import remedy_of
 from sleuth.tools.types import now
 
 LockMode = Literal["search", "shared", "exclusive", "alone"]
 """What a process may do with a home, the least demanding first: search it; search it while its documents stay as they
 are; change its documents; use it without any other process."""
-RESTORING = "restore-unfinished"
-"""File in SLEUTH_HOME that exists while a restore replaces the data: half replaced, it must not be used."""
 
 _FILES: dict[LockMode, dict[str, Literal["read", "write"]]] = {
     "search": {"home.db": "read"},
@@ -199,16 +198,3 @@ def _read_holders(folder: Path, mode: LockMode | None = None) -> list[str]:
             elif mode in (None, holder["mode"]):
                 holders.append(f"`{holder['command']}` (process {holder['pid']}, since {holder['since']})")
     return holders
-
-
-def require_restored(home: Path) -> None:
-    """Check that no restore was interrupted while it replaced the data of a home.
-
-    Raises:
-        StoreError: one was; it has to be repeated.
-    """
-    if (home / RESTORING).exists():
-        raise StoreError(
-            f"A restore of {home} is in progress or was interrupted, so its data is incomplete. "
-            "Run `sleuth restore FILE` again."
-        )

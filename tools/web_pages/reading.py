@@ -25,7 +25,8 @@ from sleuth.tools.documents.formats.tables import grid
 from sleuth.tools.documents.resource_limits import Bounds, read_bytes
 from sleuth.tools.documents.worker import Worker, WorkerError
 from sleuth.tools.errors import DocumentError, UsageError
-from sleuth.tools.text.normalization import markdown_table, normalize, single_line, title_from
+from sleuth.tools.text.markdown import markdown_table
+from sleuth.tools.text.normalization import normalize, single_line, title_from
 from sleuth.tools.text.tokenization import sentence_spans
 from sleuth.tools.web_pages.page import PAGE_TEXT, Page, PageText, Table
 
@@ -50,8 +51,7 @@ _SILENT = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _INLINE_DATA = re.compile(r"data:[\w.+-]{1,80}/[\w.+-]{1,80};base64,[A-Za-z0-9+/=]+")
-MAX_ROWS = 2_000
-MAX_COLUMNS = 64
+MAX_ROWS, MAX_COLUMNS = 2_000, 64
 MAX_TABLE_CHARS = 100_000
 """Characters that all tables of one page may have."""
 

@@ -13,10 +13,10 @@ from rich.text import Text
 
 from sleuth.studio.cli import options
 from sleuth.studio.cli.app import run_async
-from sleuth.studio.client.opening import open_collection
 from sleuth.studio.console.output import JsonOption, Listing, counted, emit, progress_bars
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UsageError
+from sleuth.tools.home import open_home
 from sleuth.tools.ingestion.ingestion import IngestProgress, IngestReport, open_ingestion
 from sleuth.tools.ingestion.ingestion import ingest as ingest_paths
 from sleuth.tools.places import at_words
@@ -184,7 +184,8 @@ async def search(
     if explain and chosen not in GRAPH_MODES:
         raise UsageError("--explain works with graph search only. Add --mode graph.")
     settings, request = options.settings_with(wait=wait), Query(text=query, k=k, mode=chosen, where=where)
-    async with open_collection(settings, "search", command="sleuth search") as collection:
+    opening = open_home(settings, "search", command="sleuth search")
+    async with opening as home, await Collection.open(settings, home=home) as collection:
         hits = [at_words(hit, query) for hit in await collection.search(request)]
     lines = [line for hit in hits for line in _hit_lines(hit, explain)]
     nothing = "No passages found."

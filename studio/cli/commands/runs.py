@@ -4,7 +4,7 @@ import json
 import shlex
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -16,7 +16,7 @@ from sleuth.graphs.core.method import Method
 from sleuth.graphs.evidence.retrieval import mark_changed
 from sleuth.graphs.persistence.run_filter import RunFilter
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.persistence.tables import Thread
+from sleuth.graphs.persistence.thread import Thread
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.history import CheckpointView, export_run, fork_run
 from sleuth.graphs.runs.history import list_checkpoints as history_of
@@ -29,9 +29,10 @@ from sleuth.studio.console.output import JsonOption, Listing, counted, emit
 from sleuth.studio.console.run_view import answer_view, graph_view, outcome_in_words
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UsageError
+from sleuth.tools.home import open_home
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.id_prefix import shorten_ids
-from sleuth.tools.storage.locks import LockMode, hold
+from sleuth.tools.storage.locks import LockMode
 
 ThreadArgument = Annotated[str, typer.Argument(help="A run's id, or its beginning.")]
 
@@ -41,8 +42,7 @@ runs_app = typer.Typer(no_args_is_help=True, help="List, inspect, fork, export, 
 @asynccontextmanager
 async def _open_runs(lock: LockMode | None = None, command: str = "") -> AsyncIterator[RunService]:
     settings = Settings()
-    home_lock = hold(settings.home, lock, command=command, wait=settings.wait) if lock else nullcontext()
-    async with home_lock, open_store(settings) as store:
+    async with open_home(settings, lock, command=command) as home, open_store(settings, home) as store:
         yield RunService(store)
 
 

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.events import Event, Step
 from sleuth.graphs.core.method import SURVEY
-from sleuth.graphs.core.streaming import Event, Step
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.studio.cli import options, run_options
 from sleuth.studio.cli.app import run_async

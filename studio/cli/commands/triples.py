@@ -13,7 +13,7 @@ from sleuth.graphs.methods.ras.triple_graph import prompt_version
 from sleuth.graphs.triple_extraction import Extraction, ExtractionReport
 from sleuth.studio.cli import run_options
 from sleuth.studio.cli.app import run_async
-from sleuth.studio.client.sleuth import open_client
+from sleuth.studio.client.services import open_client
 from sleuth.studio.console.output import JsonOption, counted, emit, progress_bars, progress_console
 from sleuth.tools.collection import Collection
 from sleuth.tools.settings import Settings

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_
 
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.method import describe_errors
-from sleuth.graphs.persistence.tables import NAME
+from sleuth.graphs.persistence.thread import NAME
 from sleuth.studio.server.schemas.checked import CheckedRoute, Handler
 from sleuth.studio.server.schemas.runs import Body, BudgetForm
 from sleuth.tools.errors import UsageError

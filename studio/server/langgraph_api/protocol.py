@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from fastapi import APIRouter
-from langchain_core.messages import AIMessage
 from langgraph.types import StateSnapshot
 from pydantic import Field
 from pydantic_core import to_json
 from starlette.responses import Response
 
-from sleuth.graphs.core.streaming import MessageEvents
-from sleuth.graphs.persistence.tables import Thread
+from sleuth.graphs.core.answer_stream import MessageEvents
+from sleuth.graphs.persistence.thread import Thread
 from sleuth.studio.server.langgraph_api.forms import AssistantRunForm, CommandForm, JsonRoute
 from sleuth.studio.server.langgraph_api.runs import start_run, starts_of
 from sleuth.studio.server.langgraph_api.streams import Part, RunStream
@@ -122,8 +121,7 @@ class ThreadEvents:
 
     def __post_init__(self) -> None:
         self._seq = self._parts = 0
-        self._waiting: list[dict[str, Any]] = []
-        self._messages = MessageEvents(self._waiting.append)
+        self._messages = MessageEvents()
         self._interrupts: list[str] = []
         """Those that waited before the run: another client has answered them, or left them without an answer."""
 
@@ -177,7 +175,8 @@ class ThreadEvents:
                 ((node, values),) = part.data.items()
                 yield self._event("updates", {"node": node, "values": values})
             case "messages":
-                yield from self._message(part.data[0])
+                events = self._messages.write(part.data[0])
+                yield from (self._event("messages", data, is_counted=False) for data in events)
             case "custom":
                 yield self._event("custom", {"payload": part.data}, is_counted=False)
             case "metadata" | "error" | "end":
@@ -196,18 +195,6 @@ class ThreadEvents:
             case _:
                 waits = run.interrupts or part.data["status"] == "interrupted"
                 yield self._event("lifecycle", {"event": "interrupted" if waits else "completed"})
-
-    def _message(self, message: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        if message["type"] == "remove":
-            self._messages.withdraw()
-        elif "additional_kwargs" in message:
-            fields = {key: message[key] for key in ("content", "usage_metadata") if message.get(key)}
-            self._messages.finish(message["id"], AIMessage(**{"content": "", **fields}))
-        else:
-            self._messages.add(message["id"], message["content"])
-        for data in self._waiting:
-            yield self._event("messages", data, is_counted=False)
-        self._waiting.clear()
 
     def _event(self, channel: str, data: Any, *, method: str = "", is_counted: bool = True) -> dict[str, Any]:  # noqa: ANN401 - JSON
         self._parts += 1

@@ -11,10 +11,12 @@ from langchain_core.messages import convert_to_messages
 from pydantic_core import to_json
 from starlette.responses import Response, StreamingResponse
 
+from sleuth.graphs.chat.sending import branch_chat, reply_to, send
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.method import CHAT
-from sleuth.graphs.persistence.tables import NAME, Thread
+from sleuth.graphs.persistence.thread import NAME, Thread
 from sleuth.graphs.registry import configure, without_replies
+from sleuth.graphs.runs.execution import checkpoint_id_of
 from sleuth.graphs.runs.history import fork_run
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
@@ -69,7 +71,7 @@ async def start_run(access: Access, form: AssistantRunForm, name: str | None) ->
     if thread:
         await _continue(runs, thread, form, request)
     elif request:
-        await runs.start(request.model_copy(update={"thread": id}))
+        await send(runs, request.model_copy(update={"thread": id}))
     is_resumed = request is None and not form.is_reply
     await worker.begin(access.owner, id, budget=budget if is_resumed and budget != Budget() else None)
     begun = await access.runs.store.threads.get(id)
@@ -103,13 +105,13 @@ async def _checked_request(
 async def _continue(runs: RunService, thread: Thread, form: AssistantRunForm, request: RunRequest | None) -> None:
     """Store the next input of a thread, or a branch of it; without either it is resumed."""
     if form.is_reply and form.command:
-        await runs.reply(thread.id, form.command.resume, checkpoint=form.place)
+        async with runs.hold(thread.id) as held:
+            await reply_to(held, form.command.resume, checkpoint=form.place)
     elif request:
-        await runs.branch_chat(thread, request, checkpoint=form.place, keep_settings=not request.values)
-    elif form.place:
-        latest = (await runs.state(thread)).config["configurable"].get("checkpoint_id")
-        if form.place != latest:
-            await fork_run(runs, thread.id, at=form.place)
+        async with runs.hold(thread.id) as held:
+            await branch_chat(held, request, checkpoint=form.place, keep_settings=not request.values)
+    elif form.place and form.place != checkpoint_id_of(await runs.state(thread)):
+        await fork_run(runs, thread.id, at=form.place)
 
 
 def _question(form: AssistantRunForm, method: str) -> tuple[str, str]:

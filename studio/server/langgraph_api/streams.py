@@ -5,7 +5,7 @@ The event log of a run is the only source of its streams, so that a client that 
 before it.
 """
 
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,8 +16,8 @@ from langgraph.types import Interrupt, StateSnapshot
 from pydantic_core import from_json, to_json, to_jsonable_python
 
 from sleuth.graphs.chat.messages import reply_id_to, run_message
+from sleuth.graphs.core.answer_stream import AnswerText
 from sleuth.graphs.core.method import CHAT
-from sleuth.graphs.core.streaming import AnswerText
 from sleuth.graphs.persistence.threads import Thread
 from sleuth.graphs.runs.execution import checkpoint_id_of
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of
@@ -68,19 +68,13 @@ class MessageStream:
     """
 
     def __init__(self) -> None:
-        self._contents: dict[str, object] | None = None
+        self._contents: dict[str, str] | None = None
         self._id = ""
         self._answer = AnswerText()
 
-    def write(self, reply: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """Yield what a delta adds to the text of the answer; a reset removes the text."""
-        id = self._id or str(reply["call"])
-        is_withdrawn, added = self._answer.read(reply)
-        replaces_plan = self._answer.written == added and id in (self._contents or {})
-        if is_withdrawn or (added and replaces_plan):
-            yield _removal(id)
-        if added:
-            yield {"type": "AIMessageChunk", "id": id, "content": added}
+    def write(self, reply: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return what a delta adds to the text of the answer; a reset removes the text."""
+        return self._answer.read(reply, self._id or str(reply["call"]))
 
     def complete(self, messages: list[dict[str, Any]], *, is_final: bool) -> list[dict[str, Any]]:
         """Return the answer messages that a state adds or changes; if the text was streamed, only the missing part."""
@@ -90,24 +84,14 @@ class MessageStream:
         self._contents = {message["id"]: message["content"] for message in messages}
         changes = []
         for message in messages:
-            if message["type"] == "ai" and contents.get(message["id"]) != message["content"]:
-                changes += self._whole(message, contents.get(message["id"]))
+            before = contents.get(message["id"], "")
+            if message["type"] == "ai" and before != message["content"]:
+                answer = self._answer if message["id"] == self._id else AnswerText(before)
+                changes += answer.replace(message)
         question = next((message["id"] for message in reversed(messages) if message["type"] == "human"), None)
-        self._id = reply_id_to(question) if question else ""
+        if question and (id := reply_id_to(question)) != self._id:
+            self._id, self._answer = id, AnswerText(self._contents.get(id, ""))
         return changes
-
-    def _whole(self, message: dict[str, Any], content: object) -> list[dict[str, Any]]:
-        """Return a message whose earlier `content` the client has, or the chunk that completes its text."""
-        written = self._answer.written if message["id"] == self._id else ""
-        text = written or str(content or "")
-        self._answer = AnswerText()
-        if text and message["content"].startswith(text):
-            return [{**message, "type": "AIMessageChunk", "content": message["content"][len(text) :]}]
-        return [*([_removal(message["id"])] if text else []), message]
-
-
-def _removal(id: str) -> dict[str, Any]:
-    return {"type": "remove", "id": id, "content": ""}
 
 
 @dataclass(kw_only=True)

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.persistence.run_filter import RunFilter
-from sleuth.graphs.persistence.tables import Outcome, StoredOptions, Thread, ThreadState, Turn
+from sleuth.graphs.persistence.thread import Outcome, StoredOptions, Thread, ThreadState, Turn
 from sleuth.graphs.runs.execution import now
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of, find_graph
 from sleuth.studio.server.langgraph_api.forms import (

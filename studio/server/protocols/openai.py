@@ -21,7 +21,7 @@ from sleuth.graphs.registry import runnable
 from sleuth.studio.server.protocols.streaming import encode_event
 from sleuth.studio.server.runs.event_log import Event
 from sleuth.studio.server.schemas.errors import RunFailed
-from sleuth.tools.text.normalization import escape_markdown
+from sleuth.tools.text.markdown import escape_markdown
 
 Events = AsyncIterator[Event]
 

@@ -4,7 +4,7 @@ import json
 from uuid import uuid4
 
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.core.streaming import Step
+from sleuth.graphs.core.events import Step
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.studio.mcp_backends import BUDGET_KEPT, Backend, Events
 from sleuth.studio.server.state import Access
@@ -15,7 +15,7 @@ class ServerBackend(Backend):
     """One owner's documents and runs on a server; a run continues if its client disconnects."""
 
     def __init__(self, access: Access) -> None:
-        super().__init__(access.server.tenants, access.owner, access.server.home_lock)
+        super().__init__(access.server.tenants, access.owner)
         self.access = access
 
     def name_of(self, id: str) -> str:

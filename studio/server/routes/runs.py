@@ -8,12 +8,13 @@ from uuid import uuid4
 
 from fastapi import APIRouter, Body, Depends, Header, Query, Response
 
+from sleuth.graphs.chat.sending import reply_to
 from sleuth.graphs.chat.small_talk import is_command
 from sleuth.graphs.core.answer import total_cost
 from sleuth.graphs.core.method import CHAT, REPORT
 from sleuth.graphs.evidence.retrieval import mark_changed
 from sleuth.graphs.persistence.run_filter import RunFilter
-from sleuth.graphs.persistence.tables import Outcome, Thread
+from sleuth.graphs.persistence.thread import Outcome, Thread
 from sleuth.graphs.runs.execution import seconds_at
 from sleuth.graphs.runs.history import (
     CheckpointDetails,
@@ -191,14 +192,14 @@ async def resume(
     thread: ThreadDep, access: AccessDep, form: Annotated[forms.ResumeForm | None, Body()] = None
 ) -> forms.Begun:
     """Resume a run in the background from its last checkpoint."""
-    worker = access.server.run_worker
-    runs = worker.runs(access.owner)
+    worker, runs = access.server.run_worker, access.server.run_worker.runs(access.owner)
     worker.require_open()
     await access.server.quota.require(access.owner)
     if form and form.update:
         await runs.queue_survey_update(thread.id)
     if form and form.reply is not None:
-        await runs.reply(thread.id, form.reply)
+        async with runs.hold(thread.id) as held:
+            await reply_to(held, form.reply)
     budget = form.budget.budget() if form and form.budget else None
     start = worker.begin if form and (form.update or form.reply is not None) else worker.start
     await start(access.owner, thread.id, budget=budget)

@@ -16,7 +16,7 @@ from pydantic_core import to_json
 from sqlalchemy import func, insert, select
 from sqlalchemy.engine import Engine
 
-from sleuth.graphs.core.streaming import Delta, Reset, Step
+from sleuth.graphs.core.events import Delta, Reset, Step
 from sleuth.graphs.persistence.tables import events
 from sleuth.graphs.persistence.thread_locks import check_token
 from sleuth.studio.server.retry import retry_until_stored

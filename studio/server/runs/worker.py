@@ -21,10 +21,11 @@ from langgraph.runtime import RunControl
 from sqlalchemy import Boolean, Column, Integer, MetaData, String, Table, Text, delete, insert, select, update
 from sqlalchemy.engine import Connection, Engine
 
+from sleuth.graphs.chat.sending import branch_chat
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.events import Step
 from sleuth.graphs.core.method import CHAT
-from sleuth.graphs.core.streaming import Step
 from sleuth.graphs.persistence.tables import LONGEST_NAME
 from sleuth.graphs.persistence.thread_locks import check_token
 from sleuth.graphs.registry import runnable
@@ -41,7 +42,6 @@ from sleuth.studio.server.telemetry.metrics import RunRecord, Telemetry
 from sleuth.studio.tenants import Tenants
 from sleuth.tools.errors import RunError, SleuthError, StoreBusy, ThreadBusy, UnknownName
 from sleuth.tools.storage.database import in_thread, is_database_error, make_tables, transaction
-from sleuth.tools.storage.locks import HomeLock
 
 _log = logging.getLogger(__name__)
 
@@ -205,13 +205,11 @@ class _Job:
 class RunWorker:
     """Starts, follows and stops background runs."""
 
-    def __init__(
-        self, *, tenants: Tenants, log: EventLog, home_lock: HomeLock, quota: Quota, telemetry: Telemetry
-    ) -> None:
+    def __init__(self, *, tenants: Tenants, log: EventLog, quota: Quota, telemetry: Telemetry) -> None:
         """Create the table of the queue if it is missing; blocks."""
         self._tenants = tenants
         self._log = log
-        self._home_lock = home_lock
+        self._home_lock = tenants.store.home.lock
         self._quota = quota
         self._telemetry = telemetry
         self.queue = RunQueue(tenants.store.engine)
@@ -397,8 +395,7 @@ class RunWorker:
         """Begin the turn of the thread's next message; return False if it has none."""
         for number, request in (await self.queue.messages(job.thread)).items():
             if number <= job.last_message:
-                thread = await job.runs.store.threads.get(job.thread)
-                await self.runs(job.owner, message=number).branch_chat(thread, request, is_locked=True)
+                await branch_chat(await self.runs(job.owner, message=number).held(job.thread), request)
                 return True
         return False
 
@@ -435,7 +432,8 @@ class RunWorker:
             try:
                 if not job.is_recovered:  # a message may have waited while the turns before it used up the quota
                     await self._quota.require(job.owner)
-                needs_model = runnable(method).needs_model and method != CHAT  # a chat first stores the message
+                # a chat first stores the message, and a run that has ended only repeats its answer
+                needs_model = runnable(method).needs_model and method != CHAT and thread.state != "done"
                 await self._publish(job, record, needs_model=needs_model, model=model)
             except SleuthError as error:
                 record.error = type(error).__name__
@@ -460,7 +458,7 @@ class RunWorker:
                 return self._log.want_deltas(job.thread) or monotonic() < job.began + LISTENER_GRACE
 
             async with aclosing(
-                runs.run(job.thread, budget=job.budget, wants_tokens=wants_tokens, control=job.control, is_locked=True)
+                runs.run_held(job.thread, budget=job.budget, wants_tokens=wants_tokens, control=job.control)
             ) as events:
                 async for event in events:
                     if isinstance(event, Answer):

@@ -7,8 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from sleuth.graphs.core.answer import Cost, Status
 from sleuth.graphs.core.context import DEFAULT_METHOD, Budget, Calls, Label, ModelName, Seconds, Tokens, Values, Where
 from sleuth.graphs.core.method import MODELLESS_METHOD
-from sleuth.graphs.persistence.tables import MAX_ANSWER, NAME, Outcome, ThreadState
-from sleuth.graphs.persistence.threads import AverageCost
+from sleuth.graphs.persistence.thread import NAME, Outcome, ThreadState
+from sleuth.graphs.persistence.threads import MAX_ANSWER, AverageCost
 from sleuth.graphs.runs.request import MAX_QUESTION, RunRequest
 from sleuth.tools.storage.filters import MAX_CHARS
 

@@ -12,7 +12,7 @@ from opentelemetry.trace import NoOpTracer, Span, SpanKind, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from sleuth.graphs.core.streaming import Step
+from sleuth.graphs.core.events import Step
 from sleuth.graphs.core.tracing import backend
 from sleuth.tools.settings import Tracing
 

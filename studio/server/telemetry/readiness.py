@@ -11,9 +11,10 @@ from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from sleuth.tools.errors import StoreError
+from sleuth.tools.home import require_restored
 from sleuth.tools.settings import Settings, client_options
-from sleuth.tools.storage.database import in_thread, remedy_of, transaction
-from sleuth.tools.storage.locks import require_restored
+from sleuth.tools.storage.database import in_thread, transaction
+from sleuth.tools.storage.disk import remedy_of
 
 SECONDS = 3.0
 """Longest time of one check."""

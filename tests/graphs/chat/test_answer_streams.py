@@ -13,10 +13,12 @@ from scenes import Chain, Replying, Shelf
 
 from sleuth.agents.model import Reply, Request
 from sleuth.graphs.chat import graph as chat
+from sleuth.graphs.core.answer_stream import answer_in
 from sleuth.graphs.core.context import Context
-from sleuth.graphs.core.streaming import TokenStream, answer_in
+from sleuth.graphs.core.tokens import TokenStream
 from sleuth.graphs.registry import METHODS
-from sleuth.graphs.runs.execution import CheckpointerSubruns, compile_method
+from sleuth.graphs.runs.execution import compile_method
+from sleuth.graphs.runs.subruns import CheckpointerSubruns
 from sleuth.tools.storage.archive import MemoryArchive
 
 MODES = ["messages", "custom"]

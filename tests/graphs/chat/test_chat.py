@@ -19,7 +19,8 @@ from sleuth.graphs.core.context import Budget, Context
 from sleuth.graphs.core.method import CHAT
 from sleuth.graphs.evidence.answer_text import with_footnotes
 from sleuth.graphs.registry import METHODS, configure, runnable
-from sleuth.graphs.runs.execution import CheckpointerSubruns, compile_method
+from sleuth.graphs.runs.execution import compile_method
+from sleuth.graphs.runs.subruns import CheckpointerSubruns
 from sleuth.tools.errors import ModelUnavailable, UsageError
 from sleuth.tools.storage.archive import MemoryArchive
 

@@ -8,7 +8,7 @@ import pytest
 from scenes import Chain, Replying, RunsFor, ask, finish
 
 from sleuth.agents.model import Reply, Request
-from sleuth.graphs.core.streaming import Step
+from sleuth.graphs.core.events import Step
 from sleuth.graphs.runs.execution import seconds_at
 from sleuth.graphs.runs.history import fork_run, list_checkpoints
 from sleuth.graphs.runs.request import RunRequest

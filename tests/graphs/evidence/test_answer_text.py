@@ -7,7 +7,7 @@ from markdown_it import MarkdownIt
 
 from sleuth.graphs.core.answer import Citation, Status, Support, Verdict
 from sleuth.graphs.evidence.answer_text import cited_parts, with_footnotes
-from sleuth.tools.text.normalization import escape_markdown
+from sleuth.tools.text.markdown import escape_markdown
 
 
 @pytest.mark.parametrize(

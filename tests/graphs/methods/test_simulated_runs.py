@@ -13,7 +13,7 @@ from scenes import without_checkpoints
 
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.registry import METHODS
-from sleuth.graphs.runs.execution import CheckpointerSubruns
+from sleuth.graphs.runs.subruns import CheckpointerSubruns
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.storage.archive import MemoryArchive
 from sleuth.tools.types import Hit, Passage

@@ -8,7 +8,7 @@ import pytest
 from scenes import Chain, Replying, RunsFor
 
 from sleuth.agents.model import Reply, Request
-from sleuth.graphs.core.streaming import Delta, Event, Reset, Step
+from sleuth.graphs.core.events import Delta, Event, Reset, Step
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import ModelUnavailable

@@ -12,7 +12,7 @@ from sleuth.graphs.persistence import tables as module
 from sleuth.graphs.persistence import threads as threads_module
 from sleuth.graphs.persistence.run_filter import RunFilter, select_runs
 from sleuth.graphs.persistence.store import Store
-from sleuth.graphs.persistence.tables import RunResult, StoredOptions, Thread
+from sleuth.graphs.persistence.thread import RunResult, StoredOptions, Thread
 from sleuth.graphs.persistence.threads import Threads
 from sleuth.tools.errors import RunError, UnknownName, UsageError
 

@@ -8,6 +8,7 @@ from scenes import FailingLate, Json, Replying, Shelf, ask, down_once, finish, p
 from scripted_checker import ScriptedChecker
 
 from sleuth.agents.model import Request
+from sleuth.graphs.chat.sending import send
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget, Services
 from sleuth.graphs.persistence.store import Store
@@ -174,7 +175,7 @@ async def test_outline_waits_for_approval(store: Store, reply: str, sections: An
     before = await runs.store.threads.get(asked.thread)
     for unusable in ("perhaps", "[]", '[{"heading": "Its owner"}]', '["Why?", 7]'):
         with pytest.raises(UsageError, match=r"cannot be used \(sections.*approve, reject, or with another list"):
-            await runs.start(RunRequest(question=unusable, method="report", thread=asked.thread))
+            await send(runs, RunRequest(question=unusable, method="report", thread=asked.thread))
     assert await runs.store.threads.get(asked.thread) == before
     assert await finish(runs, asked.thread) == asked
     answer = await ask(runs, reply, "report", thread=asked.thread)
@@ -185,7 +186,7 @@ async def test_outline_waits_for_approval(store: Store, reply: str, sections: An
     assert headings == sections or len(headings) == sections
     assert (await runs.store.threads.get(asked.thread)).options.budget == Budget(max_calls=50)
     with pytest.raises(RunError, match="was used already"):
-        await runs.start(RunRequest(question="approve", method="report", thread=asked.thread))
+        await send(runs, RunRequest(question="approve", method="report", thread=asked.thread))
 
 
 @pytest.mark.parametrize("fails_at", range(1, 6))

@@ -14,6 +14,8 @@ from scenes import Chain, RunsFor, ask, down_once, finish
 
 from sleuth.agents.model import Reply as ModelReply
 from sleuth.agents.model import Request
+from sleuth.graphs.chat.messages import messages_of
+from sleuth.graphs.chat.sending import branch_chat, reply_to, send
 from sleuth.graphs.chat.small_talk import is_answered_by_rule
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
@@ -22,7 +24,6 @@ from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
 from sleuth.graphs.runs.pruning import remove_runs
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
-from sleuth.graphs.runs.turns import messages_of
 from sleuth.tools.errors import ModelUnavailable, RunError, UsageError
 
 PAR = {"method": "par-rag"}
@@ -30,7 +31,7 @@ FOLLOW_UP = "And in which year was it founded?"
 
 
 async def begin(runs: RunService, message: str, **values: object) -> str:
-    return await runs.start(RunRequest(question=message, method="chat", values={**PAR, **values}, thread="talk"))
+    return await send(runs, RunRequest(question=message, method="chat", values={**PAR, **values}, thread="talk"))
 
 
 async def opened(runs: RunService, message: str, **values: object) -> Answer:
@@ -122,11 +123,11 @@ async def test_invalid_reply_is_refused_before_it_is_stored(
     runs = runs_with(ChatModel(chain, "question"))
     waiting, before = await opened(runs, chain.question, approve_plan=True), await runs.store.threads.get("talk")
     with pytest.raises(UsageError, match=re.escape(f"The reply cannot be used ({why}")):
-        await runs.reply("talk", reply)
+        await store_reply(runs, reply)
     assert await runs.store.threads.get("talk") == before
     assert await finish(runs, "talk") == waiting, "resumed without a reply, it still waits"
     (named,) = (await runs.state(before)).interrupts
-    await runs.reply("talk", {named.id: "approve"})
+    await store_reply(runs, {named.id: "approve"})
     assert (await finish(runs, "talk")).text == "1868"
 
 
@@ -137,7 +138,7 @@ async def test_turn_stopped_at_any_call_is_resumed(runs_with: RunsFor, chain: Ch
     await opened(runs, "I like Trevandle & Ruske.")
 
     model.answer = down_once(model.answer, at)
-    await runs.start(RunRequest(question=FOLLOW_UP, method="chat", thread="talk"))
+    await send(runs, RunRequest(question=FOLLOW_UP, method="chat", thread="talk"))
     with pytest.raises(ModelUnavailable):
         await finish(runs, "talk")
     with pytest.raises(RunError, match="no answer yet"):
@@ -151,7 +152,7 @@ async def test_turn_stopped_at_any_call_is_resumed(runs_with: RunsFor, chain: Ch
 async def test_stored_message_is_sent_after_a_kill(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(ChatModel(chain, "small talk", "small talk"))
     await opened(runs, "Hello.")
-    await runs.start(RunRequest(question="Hello again.", method="chat", thread="talk"))  # then the process is killed
+    await send(runs, RunRequest(question="Hello again.", method="chat", thread="talk"))  # then the process is killed
     assert (await runs.store.threads.get("talk")).state == "queued"
     with pytest.raises(RunError, match="no answer yet"):
         await runs.answer("talk")
@@ -168,7 +169,7 @@ async def test_settings_and_budget_are_those_of_the_latest_turn(runs_with: RunsF
     assert answer.status == "answered"
     assert "par-rag/review" not in answer.cost["nodes"]
     with pytest.raises(UsageError, match="Did you mean method"):
-        await runs.start(RunRequest(question="Well?", method="chat", values={"metod": "ras"}, thread="talk"))
+        await send(runs, RunRequest(question="Well?", method="chat", values={"metod": "ras"}, thread="talk"))
 
 
 async def test_chat_can_be_forked(runs_with: RunsFor, chain: Chain) -> None:
@@ -186,14 +187,19 @@ async def test_only_a_chat_thread_takes_more_messages(
     runs_with: RunsFor, chain: Chain, first: str, second: str
 ) -> None:
     runs = runs_with(ChatModel(chain))
-    await runs.start(RunRequest(question=chain.question, method=first, thread="talk"))
+    await send(runs, RunRequest(question=chain.question, method=first, thread="talk"))
     with pytest.raises(RunError, match="used already"):
-        await runs.start(RunRequest(question=chain.question, method=second, thread="talk"))
+        await send(runs, RunRequest(question=chain.question, method=second, thread="talk"))
+
+
+async def store_reply(runs: RunService, value: Any, checkpoint: str = "") -> None:
+    async with runs.hold("talk") as held:
+        await reply_to(held, value, checkpoint=checkpoint)
 
 
 async def add_input(runs: RunService, text: str, start: str = "") -> None:
-    thread = await runs.store.threads.get("talk")
-    await runs.branch_chat(thread, RunRequest(question=text, method="chat", thread="talk"), checkpoint=start)
+    async with runs.hold("talk") as held:
+        await branch_chat(held, RunRequest(question=text, method="chat", thread="talk"), checkpoint=start)
 
 
 NEVER_SENT = "The chat fails before its first checkpoint."
@@ -214,7 +220,7 @@ async def test_message_without_an_answer_stays_in_the_chat(runs_with: RunsFor, c
     model = ChatModel(chain, "question", "follow-up")
     runs = runs_with(model)
     await opened(runs, chain.question)
-    await runs.start(RunRequest(question="Who built the ferry?", method="chat", thread="talk"))
+    await send(runs, RunRequest(question="Who built the ferry?", method="chat", thread="talk"))
     await fail(runs, model, before_the_first_checkpoint=is_early)
     thread = await runs.store.threads.get("talk")
     shown = messages_of(thread, await runs.state(thread))[-1]
@@ -236,7 +242,7 @@ async def test_stopped_turn_is_followed_by_another_message(runs_with: RunsFor, c
     await begin(runs, "Who built the ferry?")
     await runs.mark_stopped("talk")
     for message in (chain.question, FOLLOW_UP):  # neither is sent before the next one
-        await runs.start(RunRequest(question=message, method="chat", thread="talk"))
+        await send(runs, RunRequest(question=message, method="chat", thread="talk"))
     await finish(runs, "talk")
     stopped = "This message was not answered: it was stopped."
     assert await said(runs) == ["Who built the ferry?", stopped, chain.question, stopped, FOLLOW_UP, "1868"]
@@ -280,7 +286,7 @@ async def test_chat_of_small_talk_is_no_run(runs_with: RunsFor, chain: Chain, me
     await opened(runs, message)
     assert await runs.store.threads.list_newest(runs_listed) == []
     assert (await runs.store.threads.get("talk")).outcome == "done"
-    await runs.start(RunRequest(question=chain.question, method="chat", thread="talk"))
+    await send(runs, RunRequest(question=chain.question, method="chat", thread="talk"))
     [queued] = await runs.store.threads.list_newest(runs_listed)
     assert (queued.question, queued.state) == (chain.question, "queued")
     await finish(runs, "talk")
@@ -313,7 +319,7 @@ async def test_method_command_changes_the_method_of_the_next_questions(runs_with
     runs = runs_with(ChatModel(chain, "question"))
     await say(runs, "/method par-rag")
     with pytest.raises(UsageError, match="Did you mean par-rag"):
-        await runs.start(RunRequest(question="/method par-rg", method="chat", thread="talk"))
+        await send(runs, RunRequest(question="/method par-rg", method="chat", thread="talk"))
     answer = await say(runs, chain.question)
     assert answer.hops and answer.hops[0]["method"] == "par-rag"
 
@@ -324,10 +330,10 @@ async def test_reply_is_given_to_an_interrupt_also_of_an_older_branch(runs_with:
     await add_input(runs, "Hello!")
     assert (await finish(runs, "talk")).status == "answered"
     assert (await said(runs))[0] == chain.question
-    await runs.reply("talk", {"decisions": [{"type": "approve"}]}, checkpoint=waiting.checkpoint)
+    await store_reply(runs, {"decisions": [{"type": "approve"}]}, checkpoint=waiting.checkpoint)
     assert (await finish(runs, "talk")).text == "1868"
     assert await said(runs) == [chain.question, "1868"]
-    await runs.reply("talk", "reject", checkpoint=waiting.checkpoint)
+    await store_reply(runs, "reject", checkpoint=waiting.checkpoint)
     assert (await finish(runs, "talk")).text == "The plan was not carried out.", "not the earlier decision"
 
 

@@ -5,7 +5,8 @@ from scenes import Chain, RunsFor, finish
 from sqlalchemy import update
 
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.persistence.tables import Origin, threads
+from sleuth.graphs.persistence.tables import threads
+from sleuth.graphs.persistence.thread import Origin
 from sleuth.graphs.runs.pruning import preview_prune, prune, remove_runs
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService
@@ -19,7 +20,7 @@ async def tree(runs: RunService, root: str, *, secret: str = "") -> list[str]:
     for at, (id, method) in enumerate(zip(ids, ("chat", "auto", "plain-rag"), strict=True)):
         page = PageText(id=id, name="page", text=f"{secret}{id}")
         shared = PageText(id="shared", name="page", text="A text of several runs.")
-        origin = Origin(parent=ids[at - 1], checkpoint="", subrun=1) if at else None
+        origin = Origin(parent=ids[at - 1], parent_checkpoint="", subrun=1) if at else None
         await runs.start(
             RunRequest(question=f"Who built {id}?", method=method, thread=id, pages=[page, shared]), origin=origin
         )

@@ -20,10 +20,11 @@ from sleuth.graphs.baselines.closed_book import Settings as ClosedBook
 from sleuth.graphs.baselines.plain_rag import Settings as PlainRag
 from sleuth.graphs.core import tracing
 from sleuth.graphs.core.context import Context
-from sleuth.graphs.core.streaming import in_fresh_context
+from sleuth.graphs.core.subrun import in_fresh_context
+from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.execution import compile_method, stream_steps
-from sleuth.studio.client.functions import graph
 from sleuth.studio.client.langchain_parts import tool_of
+from sleuth.studio.client.opening import Opener
 from sleuth.tools.errors import RunError
 from sleuth.tools.search import Query
 from sleuth.tools.settings import Tracing, tracing_variables
@@ -84,7 +85,7 @@ def given(setting: Tracing = "off") -> Context:
 
 
 def closed_book() -> Any:
-    return graph("closed-book").compile(checkpointer=InMemorySaver())
+    return runnable("closed-book").graph().compile(checkpointer=InMemorySaver())
 
 
 def place(**more: Any) -> RunnableConfig:
@@ -129,7 +130,7 @@ async def run_synchronously() -> None:
 
 
 async def update_state() -> None:
-    compiled = graph("plain-rag").compile(checkpointer=InMemorySaver())
+    compiled = runnable("plain-rag").graph().compile(checkpointer=InMemorySaver())
     begun = await compiled.aupdate_state(place(), QUESTION, as_node=START)
     await compiled.aupdate_state(begun, QUESTION, as_node="answer")
     compiled.update_state(begun, QUESTION, as_node="answer")
@@ -144,7 +145,7 @@ async def call_tool() -> None:
     async def ask(question: str) -> Any:
         raise RunError("nothing")
 
-    assert await tool_of(ask, "closed-book").ainvoke(QUESTION) == "nothing"
+    assert await tool_of(ask, "closed-book", opener=Opener()).ainvoke(QUESTION) == "nothing"
 
 
 @pytest.mark.usefixtures("asking")

@@ -16,7 +16,7 @@ from sqlalchemy.sql.dml import UpdateBase
 
 from sleuth.agents.model import Reply, Request
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.core.streaming import Step
+from sleuth.graphs.core.events import Step
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.persistence.threads import Threads
 from sleuth.graphs.runs.history import list_checkpoints

@@ -22,7 +22,7 @@ from sleuth.agents.llm.tracing import TracedCall
 from sleuth.agents.model import Message, Reply, Request, Usage
 from sleuth.graphs.baselines.plain_rag import Settings
 from sleuth.graphs.core.context import Context
-from sleuth.studio.client.functions import graph
+from sleuth.graphs.registry import runnable
 from sleuth.tools.errors import ModelError, UsageError
 from sleuth.tools.storage.archive import MemoryArchive
 from sleuth.tools.tracing import tracers
@@ -107,7 +107,7 @@ async def run(spans: Spans | None, server: Server) -> None:
         archive=MemoryArchive(),
         settings=Settings(check_evidence=False),
     )
-    compiled = graph("plain-rag").compile(checkpointer=InMemorySaver(), name="plain-rag")
+    compiled = runnable("plain-rag").graph().compile(checkpointer=InMemorySaver(), name="plain-rag")
     config: Any = {"configurable": {"thread_id": "t1"}} | ({"callbacks": [spans.handler]} if spans else {})
     await compiled.ainvoke({"question": QUESTION}, config, context=context)
 

@@ -16,6 +16,7 @@ from scripted_model import Replying, ScriptedModel, reply
 
 from sleuth.agents.model import Reply, Request, TokenLogprob
 from sleuth.graphs.baselines import plain_rag
+from sleuth.graphs.chat.sending import send
 from sleuth.graphs.core.answer import Answer, Note
 from sleuth.graphs.core.context import Budget, Context, MethodSettings
 from sleuth.graphs.methods.crp_rag import graph as crp_rag
@@ -268,8 +269,8 @@ async def finish(runs: RunService, thread: str, **more: Any) -> Answer:
 
 
 async def ask(runs: RunService, question: str, method: str = "par-rag", **options: Any) -> Answer:
-    """Start a run and run it to its end."""
-    return await finish(runs, await runs.start(RunRequest(question=question, method=method, **options)))
+    """Start a run, or send a message to its thread, and run it to its end."""
+    return await finish(runs, await send(runs, RunRequest(question=question, method=method, **options)))
 
 
 def sent(requests: Iterable[Request]) -> list[tuple[Any, ...]]:

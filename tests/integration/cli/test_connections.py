@@ -55,16 +55,15 @@ TOWNS = {f"town{at}.txt": f"The mayor of Town {at} is Person {at}." for at in ra
 
 PYTHON = """
 import asyncio, sleuth
-from sleuth.studio.client.sleuth import open_sleuth
 
 async def main():
     question = "Who built the Pellowrig Light?"
     print((await sleuth.ask(question, method="plain-rag")).text)
     async for event in sleuth.stream(question, method="plain-rag"):
         pass
-    print(await sleuth.as_tool("plain-rag").ainvoke({"question": question}))
-    async with open_sleuth() as opened:
-        compiled = sleuth.graph("plain-rag").compile()
+    async with sleuth.open() as opened:
+        print(await opened.as_tool("plain-rag").ainvoke({"question": question}))
+        compiled = opened.graph("plain-rag").compile()
         print((await compiled.ainvoke({"question": question}, context=opened.context("plain-rag")))["verdict"]["text"])
 
 asyncio.run(main())

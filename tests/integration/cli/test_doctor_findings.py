@@ -11,7 +11,7 @@ from sleuth.studio.cli.commands.doctor import Finding, examine, examine_duplicat
 from sleuth.tools.ingestion.ingestion import ingest
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue
-from sleuth.tools.storage.database import catalogue_url
+from sleuth.tools.storage.database import catalogue_url, open_engine
 from sleuth.tools.storage.schema import SCHEMA_VERSION
 
 
@@ -74,7 +74,7 @@ async def test_doctor_check(
 
 
 async def test_doctor_reports_a_newer_catalogue(tmp_path: Path) -> None:
-    Catalogue(catalogue_url(tmp_path, None), owner="local", collection="default").close()
+    Catalogue(open_engine(catalogue_url(tmp_path, None)), owner="local", collection="default").close()
     assert (await findings(tmp_path))["catalogue"].detail == f"schema {SCHEMA_VERSION}, 0 documents in 'default'"
     with closing(sqlite3.connect(tmp_path / "catalogue.db")) as connection, connection:
         connection.execute("UPDATE sleuth_meta SET value = '99'")

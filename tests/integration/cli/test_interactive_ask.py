@@ -15,9 +15,10 @@ from terminal import SLEUTH, Terminal
 from typer.testing import CliRunner
 
 from sleuth.graphs.persistence.store import open_store
+from sleuth.graphs.runs.history import list_checkpoints
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.cli.app import app
 from sleuth.studio.cli.interactive import MAX_HISTORY
-from sleuth.studio.client.functions import history
 from sleuth.tools.settings import Settings
 
 FAIR = "The Kelp Fair is held at Brindlecote every May."
@@ -80,8 +81,8 @@ async def test_chat_is_stopped_resumed_and_continued(environment: dict[str, str]
     shown = await asyncio.to_thread(converse, environment)
     (thread,) = re.findall(r"--thread (\w+)", shown)
     settings = Settings(home=Path(environment["SLEUTH_HOME"]), embedder="none")
-    assert len(await history(thread, settings=settings)) > 10
     async with open_store(settings) as store:
+        assert len(await list_checkpoints(RunService(store), thread)) > 10
         assert (await store.threads.get(thread)).title == "The fair"
     typed = (settings.home / "history").read_text()
     assert "And when?" in typed

@@ -13,7 +13,8 @@ from sqlalchemy import text
 from stored_runs import services
 
 from sleuth.graphs.persistence.store import Store, open_store
-from sleuth.graphs.persistence.tables import CHECKPOINT_TABLES, StoredOptions
+from sleuth.graphs.persistence.tables import CHECKPOINT_TABLES
+from sleuth.graphs.persistence.thread import StoredOptions
 from sleuth.graphs.runs.pruning import remove_runs
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.graphs.runs.service import RunService

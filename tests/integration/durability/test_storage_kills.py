@@ -34,7 +34,7 @@ from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.collection.index_set import ALL, IndexSet
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue
-from sleuth.tools.storage.database import catalogue_url
+from sleuth.tools.storage.database import catalogue_url, open_engine
 
 pytestmark = pytest.mark.postgres
 
@@ -152,7 +152,7 @@ class Scenario:
     def _check_documents(self, operation: Operation, done: Done) -> None:
         """Check that each document is as it was reported, or whole in the old or the new version."""
         catalogue = Catalogue(
-            catalogue_url(self.settings.home, self.settings.database_url),
+            open_engine(catalogue_url(self.settings.home, self.settings.database_url)),
             owner=self.settings.owner,
             collection=self.settings.collection,
         )

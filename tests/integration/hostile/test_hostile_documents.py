@@ -33,7 +33,7 @@ from hostile_files import (
 
 from sleuth.tools.documents.resource_limits import printable
 from sleuth.tools.storage.catalogue import Catalogue
-from sleuth.tools.storage.database import catalogue_url
+from sleuth.tools.storage.database import catalogue_url, open_engine
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="only Linux bounds a process's memory and tells its peak"
@@ -78,7 +78,7 @@ def read_in(folder: Path, seconds: int = SECONDS) -> Outcome:
         assert line.isprintable() and len(line) < 1_000
         name = line.removeprefix(f"{folder}/").partition(": ")[0].partition(", line ")[0]
         refused.setdefault(name, []).append(line)
-    catalogue = Catalogue(catalogue_url(home, None), owner="local", collection="default")
+    catalogue = Catalogue(open_engine(catalogue_url(home, None)), owner="local", collection="default")
     documents = catalogue.list_documents(limit=100_000)
     assert not any("root:x:0:0" in each.text for each in catalogue.passages(sorted(catalogue.passage_ids())))
     catalogue.close()

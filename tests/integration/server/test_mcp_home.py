@@ -12,7 +12,7 @@ from serve_scene import FILES, QUESTION, Oracle, opening
 from test_mcp import PLAIN, refused, value
 
 from sleuth.agents.model import NamedModel
-from sleuth.studio.client.sleuth import open_client
+from sleuth.studio.client.services import open_client
 from sleuth.studio.mcp import mcp_server
 from sleuth.studio.mcp_backends import LocalBackend, open_local_backend
 from sleuth.tools.ingestion.ingestion import ingest

@@ -18,8 +18,8 @@ from serve_scene import ANNA, BEN, FILES, KEYS, QUESTION, Serve, begin, told, up
 from sleuth.studio.server.telemetry import readiness
 from sleuth.studio.server.telemetry.logs import Lines
 from sleuth.tools.errors import ModelUnavailable
-from sleuth.tools.storage import database
-from sleuth.tools.storage.locks import RESTORING
+from sleuth.tools.home import RESTORING
+from sleuth.tools.storage import disk
 
 NOWHERE = "http://127.0.0.1:9/v1"
 
@@ -42,7 +42,7 @@ async def test_server_with_a_model_is_ready(serving: Serve) -> None:
 
 async def test_server_with_a_full_disk_is_not_ready(serving: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving() as client:
-        monkeypatch.setattr(database, "_FULL", 1 << 62)
+        monkeypatch.setattr(disk, "_FULL", 1 << 62)
         reply = await client.get("/readyz")
         assert (reply.status_code, reply.json()["status"]) == (503, "unavailable")
         assert reply.json()["checks"]["home"].startswith("The disk is full.")

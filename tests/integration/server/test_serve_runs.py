@@ -31,7 +31,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from sleuth.agents.model import NamedModel
-from sleuth.graphs.persistence.tables import Origin
+from sleuth.graphs.persistence.thread import Origin
 from sleuth.graphs.runs.request import RunRequest
 from sleuth.studio.server.app import create_app
 from sleuth.studio.server.state import ServerState, server_state_of
@@ -74,6 +74,18 @@ async def test_reader_answers_without_a_model_server(tmp_path: Path) -> None:
         _, name, error = (await told(client, await begin(client)))[-1]
         assert (name, error["type"]) == ("error", "model_error")
         assert "http://127.0.0.1:9/v1" in error["message"]
+
+
+async def test_resumed_run_that_has_ended_needs_no_model_server(serving: Serve, tmp_path: Path) -> None:
+    async with serving(filled=True) as client:
+        thread = await begin(client)
+        answer = (await told(client, thread))[-1]
+    settings = Settings(home=tmp_path / "home", embedder="none", model_url="http://127.0.0.1:9/v1")
+    app = create_app(settings)
+    async with started(app), client_of(app) as client:
+        assert (await client.post(f"/v1/runs/{thread}/resume")).status_code == 202
+        assert (await told(client, thread))[-1][1:] == answer[1:]
+        assert (await client.get(f"/v1/runs/{thread}")).json()["thread"]["state"] == "done"
 
 
 async def test_shown_citation_of_an_updated_document_is_marked(client: httpx.AsyncClient) -> None:
@@ -257,7 +269,7 @@ async def begin_tree(server: ServerState) -> None:
     runs = server.tenants.read_only_runs("local")
     outer = ""
     for id, method in (("talk", "chat"), ("talk.1", "auto"), ("talk.1.1", "plain-rag")):
-        origin = Origin(parent=outer, checkpoint="", subrun=1) if outer else None
+        origin = Origin(parent=outer, parent_checkpoint="", subrun=1) if outer else None
         page = PageText(id=id, name="page", text=f"A confidential text of {id}.")
         await runs.start(
             RunRequest(question="A confidential question?", method=method, thread=id, pages=[page]), origin=origin

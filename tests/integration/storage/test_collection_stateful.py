@@ -23,7 +23,7 @@ from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.search.vectors.index import index_text
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue
-from sleuth.tools.storage.database import catalogue_url
+from sleuth.tools.storage.database import catalogue_url, open_engine
 from sleuth.tools.types import Hit, Passage
 
 WORDS = ("Abbersham", "Brask", "Corrodane", "Dunvarrow", "Ephraim", "Fennimer", "Gunnora", "Hollin")
@@ -161,7 +161,9 @@ class CollectionMachine(RuleBasedStateMachine):
 
     def _compare(self) -> None:
         """The catalogue and all indexes hold what the dictionary does, to the last name."""
-        catalogue = Catalogue(catalogue_url(self._settings.home, None), owner="local", collection="default")
+        catalogue = Catalogue(
+            open_engine(catalogue_url(self._settings.home, None)), owner="local", collection="default"
+        )
         indexes = IndexSet(self._settings, catalogue, HashingEmbedder())
         passages = list(self._passages().values())
         assert catalogue.passage_ids() == self._passages().keys()

@@ -19,7 +19,7 @@ from sleuth.tools.search.vectors.chroma_index import ChromaIndex
 from sleuth.tools.search.vectors.embedder import Embedder, NoEmbedder, Vectors
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue
-from sleuth.tools.storage.database import catalogue_url
+from sleuth.tools.storage.database import catalogue_url, open_engine
 
 MODES: tuple[Mode, ...] = ("keyword", "dense", "hybrid")
 
@@ -88,7 +88,9 @@ async def test_vectors_follow_deletions_without_an_embedder(settings: Settings, 
 
 async def test_passages_lost_by_an_index_are_repaired_and_reported(settings: Settings, tmp_path: Path) -> None:
     await run(settings, corpus(tmp_path / "c.jsonl", 30))
-    catalogue = Catalogue(catalogue_url(settings.home, None), owner=settings.owner, collection=settings.collection)
+    catalogue = Catalogue(
+        open_engine(catalogue_url(settings.home, None)), owner=settings.owner, collection=settings.collection
+    )
     indexes = IndexSet(settings, catalogue, HashingEmbedder())
     for name in ALL:
         indexes.ready(name, lambda _name, _passages: None).apply(upsert=[], delete=["p1", "p2"])

@@ -5,9 +5,12 @@ from uuid import uuid4
 import pytest
 from entries import entry
 
+from sleuth.graphs.persistence.store import open_store
+from sleuth.tools.collection import Collection
+from sleuth.tools.home import open_home
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue, Stored
-from sleuth.tools.storage.database import catalogue_url
+from sleuth.tools.storage.database import catalogue_url, open_engine
 
 pytestmark = pytest.mark.postgres
 
@@ -15,7 +18,7 @@ pytestmark = pytest.mark.postgres
 @pytest.fixture
 def catalogue(postgres_url: str, settings: Settings) -> Iterator[Catalogue]:
     url = catalogue_url(settings.home, postgres_url)
-    opened = Catalogue(url, owner="local", collection=uuid4().hex)
+    opened = Catalogue(open_engine(url), owner="local", collection=uuid4().hex)
     yield opened
     opened.close()
 
@@ -53,3 +56,12 @@ def test_reader_with_parallel_writers_misses_no_change(catalogue: Catalogue) -> 
                 seq = change.seq
     assert seen == catalogue.passage_ids()
     assert len(seen) == 40
+
+
+async def test_documents_and_runs_share_an_engine(postgres_url: str, settings: Settings) -> None:
+    on_server = settings.model_copy(update={"database_url": postgres_url, "embedder": "none"})
+    async with open_home(on_server, "search") as home, await Collection.open(on_server, home=home) as collection:
+        async with open_store(on_server, home) as store, store.locks.hold("a run"):
+            assert store.engine is collection.catalogue.engine
+            assert await collection.count() == (0, 0)
+        assert await collection.count() == (0, 0)

@@ -13,7 +13,8 @@ from sqlalchemy import text
 from stored_runs import assert_has_texts, finished, interrupt, open_runs, own_settings, services
 
 from sleuth.graphs.core.answer import Answer
-from sleuth.graphs.persistence.tables import CHECKPOINT_TABLES, ThreadState
+from sleuth.graphs.persistence.tables import CHECKPOINT_TABLES
+from sleuth.graphs.persistence.thread import ThreadState
 from sleuth.graphs.runs.execution import checkpoint_id_of
 from sleuth.graphs.runs.history import fork_run, list_checkpoints
 from sleuth.graphs.runs.pruning import PruneReport, prune

@@ -28,7 +28,7 @@ from sleuth.tools.ingestion.ingestion import ingest
 from sleuth.tools.search.entity_graph.index import GraphIndex
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.database import FULL_DISK
+from sleuth.tools.storage.disk import FULL_DISK
 from sleuth.tools.storage.locks import hold
 from sleuth.tools.text.names import PassageNames
 

@@ -51,7 +51,7 @@ def test_commands_without_a_method_do_not_import_langgraph() -> None:
     assert not packages & {"langgraph", "langchain_core", "langsmith", "openai"}
 
 
-def test_a_question_imports_neither_ingestion_nor_readers_of_files() -> None:
+def test_a_question_imports_neither_chats_nor_ingestion_nor_readers_of_files() -> None:
     own, _ = imported("from sleuth.studio.cli.app import load\nload('ask')")
-    unwanted = ("sleuth.tools.ingestion", "sleuth.tools.documents", "sleuth.graphs.survey", "sleuth.graphs.chat.graph")
+    unwanted = ("sleuth.tools.ingestion", "sleuth.tools.documents", "sleuth.graphs.survey", "sleuth.graphs.chat")
     assert [name for name in own if name.startswith(unwanted)] == []

@@ -23,6 +23,7 @@ from sleuth.tools.errors import StoreError, UsageError
 from sleuth.tools.search import Query
 from sleuth.tools.search.langchain import LangChainRetriever
 from sleuth.tools.search.vectors.embedder import LangChainEmbedder
+from sleuth.tools.storage.locks import hold
 
 FOUND = (Document(FAIR, metadata={"source": "fair.md", "title": "Fairs"}), Document(FAIR), Document("Nothing."))
 
@@ -119,19 +120,29 @@ def test_failure_of_the_embedder_is_named() -> None:
 
 async def test_functions_of_the_package(settings: sleuth.Settings, folder: Path) -> None:
     await sleuth.ingest(folder, settings=settings)
-    assert [each.id for each in await sleuth.documents(settings=settings)] == ["fair.md", "inn.md", "light.md"]
     (hit,) = await sleuth.search("fair at Brindlecote", k=1, settings=settings)
     assert hit.passage.text == FAIR
     async with sleuth.open(settings, model=replying(READING)) as app:
         answer = await app.ask(QUESTION, method="plain-rag")
+        assert [each.id for each in await app.documents()] == ["fair.md", "inn.md", "light.md"]
         assert [each.id for each in await app.documents(find="fair")] == ["fair.md"]
-    moments = await sleuth.history(answer.thread, settings=settings)
-    assert moments[0].next == []
-    branch = await sleuth.fork(answer.thread, at=moments[-2].checkpoint, settings=settings)
-    assert branch["thread"] == answer.thread
-    assert await sleuth.delete("fair.md", settings=settings) == 1
-    with pytest.raises(sleuth.SleuthError, match="fair"):
-        await sleuth.delete("fair.md", settings=settings)
+        moments = await app.history(answer.thread)
+        assert moments[0].next == []
+        branch = await app.fork(answer.thread, at=moments[-2].checkpoint)
+        assert branch["thread"] == answer.thread
+
+
+async def test_open_sleuth_deletes_documents(settings: sleuth.Settings, folder: Path) -> None:
+    settings, embeddings = settings.model_copy(update={"wait": 0.0}), AboutFairs()
+    await sleuth.ingest(folder, embedder=embeddings, settings=settings)
+    async with sleuth.open(settings, model=replying(), embedder=embeddings) as app:
+        assert await app.delete("fair.md") == 1
+        assert {hit.passage.document_id for hit in await app.search(FAIR, k=3, mode="dense")} == {"light.md", "inn.md"}
+        with pytest.raises(sleuth.SleuthError, match="fair"):
+            await app.delete("fair.md")
+        async with hold(settings.home, "exclusive", command="sleuth ingest"):
+            with pytest.raises(sleuth.SleuthError, match="in use by `sleuth ingest`"):
+                await app.delete("inn.md")
 
 
 def test_functions_without_await(settings: sleuth.Settings, folder: Path) -> None:
@@ -146,10 +157,11 @@ def test_functions_without_await(settings: sleuth.Settings, folder: Path) -> Non
         half = app.stream(QUESTION, method="plain-rag")
         next(half)
         half.close()
+        with pytest.raises(sleuth.SleuthError, match="nothing"):
+            app.history("nothing")
+        assert app.delete("inn.md") == 1
     assert isinstance(last, sleuth.Answer) and last.text == answer.text
     assert [step.state for step in steps if isinstance(step, sleuth.Step)].count("finished") >= 1
-    with pytest.raises(sleuth.SleuthError, match="nothing"):
-        sync.history("nothing", settings=settings)
 
 
 async def test_functions_without_await_work_in_a_running_loop(settings: sleuth.Settings, folder: Path) -> None:
@@ -180,10 +192,12 @@ class TestRetriever(RetrieversIntegrationTests):
     """LangChain's standard tests of retrievers."""
 
     @pytest.fixture(autouse=True)
-    def _home(self, home: sleuth.Settings) -> None:
-        made = sleuth.as_retriever(settings=home)
-        self.made = {name: getattr(made, name) for name in type(made).model_fields if name in ("search", "caller")}
-        self.kind = type(made)
+    def _home(self, home: sleuth.Settings) -> Iterator[None]:
+        with sync.open(home, model=replying()) as app:
+            made = app.as_retriever()
+            self.made = {"search": made.search, "opener": made.opener}
+            self.kind = type(made)
+            yield
 
     @property
     def retriever_constructor(self) -> type[BaseRetriever]:

@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console, RenderableType
 
 from sleuth.graphs.core.answer import Answer, Citation, Entity, Graph, Relation, Subrun, Threshold, total_cost
-from sleuth.graphs.core.streaming import Step
+from sleuth.graphs.core.events import Step
 from sleuth.graphs.core.subrun import new_subrun
-from sleuth.graphs.persistence.tables import Thread
+from sleuth.graphs.persistence.thread import Thread
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.history import CheckpointView
 from sleuth.studio.cli.commands.runs import _moment_line, _with_subruns

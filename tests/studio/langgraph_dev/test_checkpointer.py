@@ -15,7 +15,8 @@ from scripted_model import ScriptedModel
 from sleuth.graphs.chat import graph as chat
 from sleuth.graphs.chat.small_talk import REPLIES
 from sleuth.graphs.core.context import Budget, Context
-from sleuth.graphs.runs.execution import CheckpointerSubruns, compile_method
+from sleuth.graphs.runs.execution import compile_method
+from sleuth.graphs.runs.subruns import CheckpointerSubruns
 from sleuth.studio.langgraph_dev.checkpointer import DevCheckpoints
 from sleuth.tools.storage.archive import MemoryArchive
 from sleuth.tools.types import Passage

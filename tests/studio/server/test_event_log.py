@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from sleuth.graphs.core.streaming import Delta, Reset, Step
+from sleuth.graphs.core.events import Delta, Reset, Step
 from sleuth.graphs.persistence.tables import prepare_tables
 from sleuth.studio.server.runs.event_log import EventLog
 from sleuth.tools.settings import Settings

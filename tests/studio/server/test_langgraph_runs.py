@@ -38,6 +38,13 @@ def test_stream_withdraws_text_that_is_not_kept() -> None:
     ]
 
 
+def test_reset_of_a_call_without_tokens_keeps_the_text() -> None:
+    made = stream()
+    assert [*made.write(tokens('{"answer": "Edric'))]
+    reset = {"kind": "reset", "node": "answer", "role": "reader", "call": "other", "is_answer": True}
+    assert [*made.write(reset)] == []
+
+
 @pytest.mark.parametrize("written", [[], ['{"answer": "Edric'], ['{"answer": "Edr', 'ic Gannow"}']])
 def test_stream_replaces_a_plan_with_the_answer(written: list[str]) -> None:
     made = MessageStream()

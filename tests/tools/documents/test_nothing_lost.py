@@ -34,7 +34,8 @@ from sleuth.tools.documents.formats.word_format import read_docx, read_rtf
 from sleuth.tools.documents.loading import load
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.places import quote_location
-from sleuth.tools.text.normalization import encoding_doubt, normalize
+from sleuth.tools.text.encodings import encoding_doubt
+from sleuth.tools.text.normalization import normalize
 
 W = nsdecls("w")
 

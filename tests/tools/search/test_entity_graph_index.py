@@ -14,6 +14,7 @@ from sleuth.tools.search.entity_graph.search import find_candidates
 from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.storage.catalogue import Catalogue
+from sleuth.tools.storage.database import open_engine
 from sleuth.tools.text.names import name_id
 
 NAMES = ["Grey Sister", "Port Lethany", "Oda Brask", "Kelp Fair", "Mill"]
@@ -83,7 +84,7 @@ def test_however_it_grew_it_is_what_a_rebuild_is(
     steps: list[tuple[str, str, str, list[str]]], seed: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("grown")
-    catalogue = Catalogue(f"sqlite:///{folder}/c.db", owner="local", collection="default")
+    catalogue = Catalogue(open_engine(f"sqlite:///{folder}/c.db"), owner="local", collection="default")
     grown, rebuilt = GraphIndex(folder / "grown.db"), GraphIndex(folder / "rebuilt.db")
     for at, (kind, id_, title, lines) in enumerate(steps):
         if kind == "put":

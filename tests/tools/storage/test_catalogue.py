@@ -11,12 +11,13 @@ from sqlalchemy import create_engine, text
 from sleuth.tools.errors import StoreError, StoreTooNew, UnknownName, UsageError
 from sleuth.tools.storage import schema
 from sleuth.tools.storage.catalogue import Catalogue, Stored
+from sleuth.tools.storage.database import open_engine
 
 URL = "sqlite:///{}/catalogue.db"
 
 
 def open_catalogue(folder: Path, owner: str = "local", collection: str = "default") -> Catalogue:
-    return Catalogue(URL.format(folder), owner=owner, collection=collection)
+    return Catalogue(open_engine(URL.format(folder)), owner=owner, collection=collection)
 
 
 def replayed(catalogue: Catalogue) -> set[str]:

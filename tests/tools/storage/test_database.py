@@ -7,7 +7,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from sleuth.tools.errors import StoreError, UsageError
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import database
+from sleuth.tools.storage import disk
 from sleuth.tools.storage.database import (
     catalogue_url,
     database_address,
@@ -46,7 +46,7 @@ def test_failed_write_on_a_full_disk_states_how_to_free_space(tmp_path: Path, mo
         (0, "put a backup of"),
         (1 << 62, "delete the folders `keywords` and `mentions` in SLEUTH_HOME"),
     ):
-        monkeypatch.setattr(database, "_FULL", limit)
+        monkeypatch.setattr(disk, "_FULL", limit)
         with pytest.raises(StoreError, match=remedy), transaction(engine, write=True) as connection:
             connection.exec_driver_sql("INSERT INTO missing VALUES (1)")
 

@@ -6,6 +6,7 @@ import pytest
 from entries import entry
 
 from sleuth.tools.storage.catalogue import Catalogue
+from sleuth.tools.storage.database import open_engine
 
 ODA = entry("a", "Oda was born in Varn.", "Varn is old.", title="Oda")
 TWIN = entry("b", "Oda was born in Varn.", title="Oda")
@@ -51,6 +52,6 @@ async def test_change_counter_changes_with_new_triples(catalogue: Catalogue, tmp
         await catalogue.triples(model="small").put({ONE.fingerprint(): triples}, version="1")
         stamps.append(catalogue.triples().change_counter())
     assert len(set(stamps)) == 3
-    other = Catalogue(f"sqlite:///{tmp_path}/catalogue.db", owner="local", collection="other")
+    other = Catalogue(open_engine(f"sqlite:///{tmp_path}/catalogue.db"), owner="local", collection="other")
     assert other.triples().change_counter() == stamps[0]
     other.close()

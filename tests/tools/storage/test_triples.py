@@ -10,6 +10,7 @@ from sleuth.graphs.core.triples import MemoryTriples, TripleStore
 from sleuth.graphs.methods.hybrid_rag.knowledge_graph.backends import CollectionGraph, ServedGraph, open_graph
 from sleuth.graphs.methods.hybrid_rag.knowledge_graph.functions import look_up
 from sleuth.tools.storage.catalogue import Catalogue, Entry
+from sleuth.tools.storage.database import open_engine
 from sleuth.tools.storage.triples import SqlTriples
 
 BORN = ("Oda", "born in", "Värn")
@@ -17,7 +18,7 @@ OLD = ("Varn", "is", "old")
 
 
 def open_catalogue(folder: Path, owner: str = "local", collection: str = "default") -> Catalogue:
-    return Catalogue(f"sqlite:///{folder}/catalogue.db", owner=owner, collection=collection)
+    return Catalogue(open_engine(f"sqlite:///{folder}/catalogue.db"), owner=owner, collection=collection)
 
 
 def marks(of: Entry) -> list[str]:

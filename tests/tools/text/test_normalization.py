@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.text.normalization import MOST_MARKS, decode, markdown_table, normalize, title_from, unwrap_lines
+from sleuth.tools.text.encodings import decode
+from sleuth.tools.text.markdown import markdown_table
+from sleuth.tools.text.normalization import MOST_MARKS, normalize, title_from, unwrap_lines
 
 GERMAN = "Größe und Maß: Übung macht den Meister, sagte „Frau Müller“ – schön. "
 

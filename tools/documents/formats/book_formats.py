@@ -29,7 +29,8 @@ from sleuth.tools.documents.formats.html_format import (
 from sleuth.tools.documents.formats.plain_formats import first_heading
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.places import Place
-from sleuth.tools.text.normalization import decode, single_line, title_from, without_bom
+from sleuth.tools.text.encodings import decode, without_bom
+from sleuth.tools.text.normalization import single_line, title_from
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup

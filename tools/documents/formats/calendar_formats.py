@@ -9,7 +9,8 @@ from datetime import date, timedelta
 from sleuth.tools.documents.formats.content import Content, Section, clean_date
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.places import Place
-from sleuth.tools.text.normalization import decode, single_line, title_from
+from sleuth.tools.text.encodings import decode
+from sleuth.tools.text.normalization import single_line, title_from
 
 _LINE = re.compile(r'(?:[\w-]+\.)?([\w-]+)((?:;(?:[^":;]|"[^"]*")*)*):(.*)', re.DOTALL)
 _PARAMETER = re.compile(r';([\w-]+)(?:=("[^"]*"|[^;]*))?')

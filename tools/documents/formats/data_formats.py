@@ -10,7 +10,8 @@ from sleuth.tools.documents.formats.content import Content, Section
 from sleuth.tools.documents.formats.html_format import HIDDEN, parse_html, read_html, whole_page
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.places import Place
-from sleuth.tools.text.normalization import decode, single_line, title_from
+from sleuth.tools.text.encodings import decode
+from sleuth.tools.text.normalization import single_line, title_from
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element

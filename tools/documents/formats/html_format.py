@@ -11,7 +11,8 @@ from sleuth.tools.documents.formats.content import Content, Section
 from sleuth.tools.documents.formats.equations import equation
 from sleuth.tools.documents.formats.marks import box, index, link, raised, struck
 from sleuth.tools.documents.formats.tables import Span, markdown_tables
-from sleuth.tools.text.normalization import decode, single_line, title_from
+from sleuth.tools.text.encodings import decode
+from sleuth.tools.text.normalization import single_line, title_from
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag

@@ -14,7 +14,8 @@ from typing import Any
 from sleuth.tools.documents.formats.content import Content, Section
 from sleuth.tools.documents.formats.tables import MOST_TITLES, row_line, titles_above
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.text.normalization import decode, decode_exactly, single_line, title_from
+from sleuth.tools.text.encodings import decode, decode_exactly
+from sleuth.tools.text.normalization import single_line, title_from
 
 _DELIMITERS = ",;\t|"
 _STATED_DELIMITER = re.compile(r"\"?sep ?= ?([^\w\s\"]|\t)\"?[,;\t|\s]*", re.IGNORECASE)

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from itertools import chain, groupby, repeat
 
 from sleuth.tools.documents.formats.marks import HIDDEN
-from sleuth.tools.text.normalization import markdown_table, single_line
+from sleuth.tools.text.markdown import markdown_table
+from sleuth.tools.text.normalization import single_line
 
 TABLE_CHARS = 700
 """Maximum length of a piece; a passage has room for it."""

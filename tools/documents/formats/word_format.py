@@ -21,7 +21,8 @@ from sleuth.tools.documents.formats.office_parts import RELATED, Part
 from sleuth.tools.documents.formats.tables import Cells, Span, markdown_tables
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.places import Place
-from sleuth.tools.text.normalization import decode, single_line, title_from
+from sleuth.tools.text.encodings import decode
+from sleuth.tools.text.normalization import single_line, title_from
 
 if TYPE_CHECKING:
     from docx.document import Document as WordDocument

@@ -20,7 +20,7 @@ from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
 from sleuth.tools.search.retriever import Scored
 from sleuth.tools.search.vectors.embedder import Embedder
 from sleuth.tools.search.vectors.index import VectorIndex
-from sleuth.tools.storage.database import remedy_of
+from sleuth.tools.storage.disk import remedy_of
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client

@@ -6,9 +6,10 @@ Repeated questions become broader; they have no marker such as "according to the
 import re
 from functools import partial
 
+from sleuth.agents.llm.quote_grammar import clauses
 from sleuth.agents.role import Output
 from sleuth.agents.roles import judging, planning, reading
-from sleuth.tools.text.normalization import clauses, comparison_key
+from sleuth.tools.text.normalization import comparison_key
 from training.simulation import Gold, SimulatedModel, answering
 from training.simulation.gold import WHOLE
 from training.simulation.judging import review

@@ -13,7 +13,6 @@ from hashing_embedder import HashingEmbedder
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-import sleuth
 from sleuth.agents.llm.client import LLMClient
 from sleuth.graphs.core.context import Services
 from sleuth.graphs.core.triples import TripleStore
@@ -119,7 +118,7 @@ async def _ask(job: Job, app: Sleuth, pipe: Connection) -> dict[str, Any]:
 async def _converse(job: Job, app: Sleuth, pipe: Connection) -> dict[str, Any]:
     """A turn of the chat in an application with this checkpointer; a plan that is shown is approved."""
     saver = app.runs.store.saver
-    chat = sleuth.graph("chat").compile(checkpointer=saver)
+    chat = app.graph("chat").compile(checkpointer=saver)
     context = app.context("chat", values=job.values, saver=saver)
     config: RunnableConfig = {"configurable": {"thread_id": job.thread}}
     state = await chat.aget_state(config)

@@ -11,7 +11,7 @@ from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.search.vectors.index import VectorIndex, index_text
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue
-from sleuth.tools.storage.database import catalogue_url
+from sleuth.tools.storage.database import catalogue_url, open_engine
 from sleuth.tools.text.language import language_of
 from sleuth.tools.text.names import kept_names
 from sleuth.tools.types import Passage
@@ -19,7 +19,9 @@ from sleuth.tools.types import Passage
 
 def held(settings: Settings) -> list[tuple[int, set[str]]]:
     """Return the number and ids of passages in the catalogue, then in each index, without repairs."""
-    catalogue = Catalogue(catalogue_url(settings.home, None), owner=settings.owner, collection=settings.collection)
+    catalogue = Catalogue(
+        open_engine(catalogue_url(settings.home, None)), owner=settings.owner, collection=settings.collection
+    )
     indexes = IndexSet(settings, catalogue, HashingEmbedder())
     stores = [(catalogue.count_passages(), catalogue.passage_ids())]
     for name in ALL:
