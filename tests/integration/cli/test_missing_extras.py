@@ -37,7 +37,7 @@ POSTGRES = {"SLEUTH_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
 )
 async def test_missing_extra_is_named_in_one_line(tmp_path: Path, command: str, without: str, extra: str) -> None:
     own = {"SLEUTH_HOME": str(tmp_path), "SLEUTH_EMBEDDER": "none"} | (
-        POSTGRES if extra not in ("loaders", "ray") else {}
+        POSTGRES if extra not in ("loaders", "ray", "otel") else {}
     )
     own |= {"SLEUTH_TRACING": "otel"} if extra == "otel" else {}
     own |= {"SLEUTH_LOADERS": '{".srt": "SRTLoader"}'} if extra == "loaders" else {}
