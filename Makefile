@@ -56,7 +56,7 @@ $(READY): requirements.lock studio/model_server/torch.lock pyproject.toml
 demo: setup ## Ingest documents, ask with two methods, kill and resume a run
 	@$(COMPILED) $(BIN)/python examples/demo.py
 
-test: setup ## Unit tests, and all integration tests that take seconds; about ten minutes on two cores
+test: setup ## Unit tests, and all integration tests that take seconds; six to nine minutes on two cores
 	@rm -rf .cache/junit
 	@$(MAKE) --no-print-directory --keep-going test-unit test-integration; \
 		$(BIN)/python tests/totals.py .cache/junit unit integration
