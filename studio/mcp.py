@@ -23,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sleuth.graphs.core import context as run_options
+from sleuth.graphs.core import context as options
 from sleuth.graphs.core.answer import Answer, Citation, Cost, Note, Status, public_notes, total_cost
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Step
@@ -52,11 +52,11 @@ MAX_TEXT = 50_000
 
 _HINT = "Questions about the user's own documents: `ask` for an answer with citations, `search` for passages."
 
-Calls = Annotated[run_options.Calls, Field(ge=1)]
-Tokens = Annotated[run_options.Tokens, Field(ge=1)]
-Seconds = Annotated[run_options.Seconds, Field(gt=0)]
-Where = Annotated[run_options.Where, Field(max_length=MAX_CHARS)]
-Label = Annotated[run_options.Label, Field(max_length=200)]
+Calls = Annotated[options.Calls, Field(ge=1)]
+Tokens = Annotated[options.Tokens, Field(ge=1)]
+Seconds = Annotated[options.Seconds, Field(gt=0)]
+Where = Annotated[options.Where, Field(max_length=MAX_CHARS)]
+Label = Annotated[options.Label, Field(max_length=200)]
 
 RunName = Annotated[
     str | None, Field(pattern=NAME, description="a name for the run, by which it can be found if this call is cut off")
@@ -126,7 +126,7 @@ class Tools:
         question: Annotated[str, Field(description="a complete question that can be understood by itself")],
         context: Context[Any, Any],
         method: Method | None = None,
-        settings: run_options.Values | None = None,
+        settings: options.Values | None = None,
         where: Where = "",
         max_calls: Calls = None,
         max_tokens: Tokens = None,

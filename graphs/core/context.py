@@ -248,9 +248,9 @@ class Context(Services):
 DEFAULT_METHOD = "auto"
 
 
-Calls = Annotated[int | None, Field(description="model calls that the run may make")]
-Tokens = Annotated[int | None, Field(description="tokens that the run may spend")]
-Seconds = Annotated[float | None, Field(description="seconds that the run may take, from this start")]
+Calls = Annotated[int | None, Field(description="maximum model calls")]
+Tokens = Annotated[int | None, Field(description="maximum tokens")]
+Seconds = Annotated[float | None, Field(description="maximum wall-clock seconds from this start")]
 Values = Annotated[dict[str, Any], Field(description="settings of the method by name")]
 Where = Annotated[str, Field(description=f"search only documents that match; example: {EXAMPLE}")]
 ModelName = Annotated[str, Field(description="a model that the model server offers; default: that of the settings")]
@@ -258,7 +258,7 @@ Label = Annotated[str, Field(description="what lists of runs show instead of the
 
 
 class RunParameters(BaseModel):
-    """Options of a run, with the description that all interfaces show."""
+    """Options of a run. HTTP, MCP and the command line show their descriptions."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 

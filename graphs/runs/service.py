@@ -24,15 +24,7 @@ from sleuth.graphs.core.tokens import TokenStream
 from sleuth.graphs.core.tracing import add_callbacks
 from sleuth.graphs.evidence.check import require_checker
 from sleuth.graphs.persistence.store import Store
-from sleuth.graphs.persistence.thread import (
-    Origin,
-    RunResult,
-    StoredOptions,
-    StoredPages,
-    Thread,
-    ThreadState,
-    Turn,
-)
+from sleuth.graphs.persistence.thread import Origin, RunResult, StoredOptions, StoredPages, Thread, ThreadState, Turn
 from sleuth.graphs.persistence.threads import already_used
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.execution import (
